@@ -1,0 +1,29 @@
+# One set of compiler rules for the whole tree. Numeric code must give the same bits on every machine, so contraction
+# and value-changing optimisations are off everywhere, not only where somebody remembered.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+add_library(nibble_flags INTERFACE)
+target_compile_options(nibble_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+  -ffp-contract=off -fno-fast-math -fno-unsafe-math-optimizations)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 reports false positives of these two inside its own library headers at -O2.
+  target_compile_options(nibble_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+endif()
+target_include_directories(nibble_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+if(NIBBLE_SANITIZE)
+  target_compile_options(nibble_flags INTERFACE -fsanitize=${NIBBLE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(nibble_flags INTERFACE -fsanitize=${NIBBLE_SANITIZE})
+endif()
+
+find_program(NIBBLE_CCACHE ccache)
+if(NIBBLE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${NIBBLE_CCACHE})
+endif()

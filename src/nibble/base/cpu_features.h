@@ -1,0 +1,15 @@
+// Which instruction sets this processor has and the operating system lets us use. The environment variable NIBBLE_ISA
+// (`scalar`, `avx2`, `avx512`) lowers the answer, so that every path can be tested and compared on one machine.
+#pragma once
+
+#include <string_view>
+
+namespace nibble {
+
+enum class Isa { kScalar, kAvx2, kAvx512 };
+
+// The best of the above, NIBBLE_ISA applied. avx2 implies FMA, F16C and BMI2; avx512 implies F, BW, VL, DQ and VBMI.
+Isa best_isa();
+std::string_view isa_name(Isa isa);
+
+}  // namespace nibble

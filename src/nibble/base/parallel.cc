@@ -1,0 +1,51 @@
+#include "nibble/base/parallel.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace nibble {
+
+void parallel_for(uint64_t count, int threads, const std::function<void(uint64_t)>& body) {
+  std::atomic<uint64_t> next{0};
+  std::mutex mutex;
+  uint64_t failed_index = UINT64_MAX;
+  std::exception_ptr failure;
+  const auto run = [&] {
+    for (uint64_t i = next++; i < count; i = next++) {
+      try {
+        body(i);
+      } catch (...) {  // carried to the caller below, never swallowed
+        const std::scoped_lock lock(mutex);
+        next = count;  // hand out no more
+        if (i < failed_index) {
+          failed_index = i;
+          failure = std::current_exception();
+        }
+      }
+    }
+  };
+  const uint64_t helpers =
+      std::min<uint64_t>(threads > 0 ? static_cast<uint64_t>(threads) : 1, std::max<uint64_t>(count, 1)) - 1;
+  {
+    std::vector<std::jthread> pool;
+    pool.reserve(helpers);
+    for (uint64_t i = 0; i < helpers; ++i) pool.emplace_back(run);
+    run();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+int default_threads() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return 1;
+  return std::max(1, CPU_COUNT(&mask));
+}
+
+}  // namespace nibble

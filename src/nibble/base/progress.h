@@ -1,0 +1,25 @@
+// Progress of long work on standard error: a bar on a terminal, a plain line every 30 s otherwise, nothing when quiet.
+// The remaining time comes from the rate of the last 30 s, and is not shown before 2 s have passed: no guess is better
+// than a wrong one. add() may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace nibble {
+
+class Progress {
+ public:
+  Progress(std::string what, uint64_t total_bytes, bool quiet);
+  ~Progress();  // clears the bar
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void add(uint64_t bytes);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace nibble

@@ -1,0 +1,31 @@
+// Small text helpers shared by messages, patterns and reports.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nibble {
+
+std::vector<std::string_view> split(std::string_view text, char separator);
+bool starts_with(std::string_view text, std::string_view prefix);
+bool ends_with(std::string_view text, std::string_view suffix);
+
+// Shell wildcards over a whole name: `*` any run (dots included), `?` one character, everything else itself. Linear in
+// |pattern| · |name|.
+bool glob_match(std::string_view pattern, std::string_view name);
+
+// Levenshtein distance, and the candidate nearest to `name` (empty if there is none): "did you mean …".
+size_t edit_distance(std::string_view a, std::string_view b);
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
+
+// "1.50 GB": decimal units, three significant digits.
+std::string human_bytes(uint64_t bytes);
+// "5 GB", "5GB", "512MiB", "1e9" … into bytes; Error on anything else.
+uint64_t parse_bytes(std::string_view text);
+// 1234567 -> "1,234,567".
+std::string with_commas(uint64_t number);
+
+}  // namespace nibble

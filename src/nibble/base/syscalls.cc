@@ -1,0 +1,20 @@
+#include "nibble/base/syscalls.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace nibble {
+
+const Syscalls& real_syscalls() {
+  static const Syscalls table{::pread, ::pwrite, ::fsync, ::posix_fallocate, ::rename};
+  return table;
+}
+
+Syscalls& syscalls() {
+  static Syscalls table = real_syscalls();
+  return table;
+}
+
+}  // namespace nibble
