@@ -1,6 +1,6 @@
-// Experts change form between conventions: one tensor per expert and projection, or one stack per layer with gate and up
-// interleaved. This turns the source's weights into output weights of the wanted form, as row mappings (Piece), without
-// knowing how either is stored.
+// Experts change form between conventions: one tensor per expert and projection, or one stack per layer with gate and
+// up interleaved. This turns the source's weights into output weights of the wanted form, as row mappings (Piece),
+// without knowing how either is stored.
 #pragma once
 
 #include <vector>

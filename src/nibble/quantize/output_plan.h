@@ -1,6 +1,6 @@
-// What will be written, in full, before anything is: every output weight with its source rows, its stored parts and their
-// places in the shards. The plan depends on the source's headers and the request alone, so every thread, worker and resumed
-// run has the same one, and bytes can be written in any order.
+// What will be written, in full, before anything is: every output weight with its source rows, its stored parts and
+// their places in the shards. The plan depends on the source's headers and the request alone, so every thread, worker
+// and resumed run has the same one, and bytes can be written in any order.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +39,12 @@ struct OutWeight {
   Format format;
   std::vector<uint64_t> shape;  // logical (…, N, K)
   bool transposed = false;      // dense stacks that the family stores (E, K, N)
+  bool vector_rows = false;     // expert biases: each element is a row of one column (slices x rows x 1)
   std::vector<Piece> pieces;    // by out_slice, then out_begin; kRawCopy: one, naming the weight
   const Convention* convention = nullptr;
-  std::vector<PartDecl> parts;           // stored tensors
-  std::vector<uint64_t> part_offsets;    // absolute in the shard
-  std::vector<uint32_t> raw_tensors;     // kRawCopy: source tensor of each part
+  std::vector<PartDecl> parts;         // stored tensors
+  std::vector<uint64_t> part_offsets;  // absolute in the shard
+  std::vector<uint32_t> raw_tensors;   // kRawCopy: source tensor of each part
   uint32_t shard = 0;
   std::string fusion;  // equal, non-empty: share one second-level scale
 

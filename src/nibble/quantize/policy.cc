@@ -75,8 +75,10 @@ std::vector<std::unique_ptr<RE2>> compile(const std::vector<std::string>& patter
   for (const auto& pattern : patterns) {
     compiled.push_back(std::make_unique<RE2>(pattern, RE2::Quiet));
     if (!compiled.back()->ok()) {
-      throw Error("not a regular expression (RE2 syntax)").value("pattern", pattern).value("reason", compiled.back()->error()).way_out(
-          "correct it; look-around and back-references are not supported");
+      throw Error("not a regular expression (RE2 syntax)")
+          .value("pattern", pattern)
+          .value("reason", compiled.back()->error())
+          .way_out("correct it; look-around and back-references are not supported");
     }
   }
   return compiled;
@@ -86,7 +88,9 @@ std::vector<std::unique_ptr<RE2>> compile(const std::vector<std::string>& patter
 const Weight* ambiguous_stack(const Model& model) {
   for (size_t i = 0; i < model.params.size(); ++i) {
     const Weight& weight = model.table.weights()[i];
-    if (model.params[i].role == Role::kUnknown && weight.shape.size() == 3 && weight.format.is_dense() && !weight.opaque) return &weight;
+    if (model.params[i].role == Role::kUnknown && weight.shape.size() == 3 && weight.format.is_dense() &&
+        !weight.opaque)
+      return &weight;
   }
   return nullptr;
 }
@@ -105,15 +109,19 @@ Error ambiguity_error(const std::string& message, const Model& model, const Weig
 
 void refuse_unknown_family(const Model& model) {
   const Weight* stack = ambiguous_stack(model);
-  const std::string message = fmt::format("the model family {} is unknown: what its tensors are for cannot be told", model.family_name);
+  const std::string message =
+      fmt::format("the model family {} is unknown: what its tensors are for cannot be told", model.family_name);
   if (stack != nullptr) throw ambiguity_error(message, model, *stack);
-  throw Error(message).value("family", model.family_name).way_out("select 2-D weights by name: --generic REGEX").way_out(
-      "add the family: CONTRIBUTING.md, one page");
+  throw Error(message)
+      .value("family", model.family_name)
+      .way_out("select 2-D weights by name: --generic REGEX")
+      .way_out("add the family: CONTRIBUTING.md, one page");
 }
 
 std::vector<Selector> default_selectors(const Model& model, const QuantizeRequest& request) {
   if (!request.include.empty()) return parse_selectors(request.include);
-  const bool moe = std::any_of(model.params.begin(), model.params.end(), [](const ParamSpec& p) { return p.role == Role::kRoutedExpert; });
+  const bool moe = std::any_of(model.params.begin(), model.params.end(),
+                               [](const ParamSpec& p) { return p.role == Role::kRoutedExpert; });
   return {parse_selector(std::string(role_name(moe ? Role::kRoutedExpert : Role::kDenseMlp)))};
 }
 
@@ -140,7 +148,8 @@ const Selector* first_match(const std::vector<Selector>& selectors, const Weight
 std::string unquantizable(const Weight& weight, const ParamSpec& param) {
   if (weight.opaque) return fmt::format("{} data is copied", weight.format.name);
   if (weight.shape.size() < 2) return "vectors and scalars stay as they are";
-  if (param.role == Role::kNorm || param.role == Role::kBias) return fmt::format("role {} stays as it is", role_name(param.role));
+  if (param.role == Role::kNorm || param.role == Role::kBias)
+    return fmt::format("role {} stays as it is", role_name(param.role));
   return "";
 }
 
@@ -171,13 +180,15 @@ std::vector<Decision> decide(const Model& model, const QuantizeRequest& request)
   std::vector<Decision> decisions(weights.size());
   const bool from_gguf = model.from_gguf;
   if (request.format.is_dense() && request.include.empty() && request.keep.empty() && request.generic.empty()) {
-    for (size_t i = 0; i < weights.size(); ++i) decisions[i] = decide_dense(weights[i], model.params[i], from_gguf, request.format);
+    for (size_t i = 0; i < weights.size(); ++i)
+      decisions[i] = decide_dense(weights[i], model.params[i], from_gguf, request.format);
     return decisions;
   }
   if (model.family == nullptr && request.generic.empty()) refuse_unknown_family(model);
   const auto generic = compile(request.generic);
   std::vector<bool> generic_matched(generic.size(), false);
-  const auto include = request.generic.empty() || !request.include.empty() ? default_selectors(model, request) : std::vector<Selector>{};
+  const auto include =
+      request.generic.empty() || !request.include.empty() ? default_selectors(model, request) : std::vector<Selector>{};
   const auto keep = parse_selectors(request.keep);
   for (size_t i = 0; i < weights.size(); ++i) {
     const Weight& weight = weights[i];
@@ -203,7 +214,8 @@ std::vector<Decision> decide(const Model& model, const QuantizeRequest& request)
                                                 : fmt::format("selected by --include {}", included->text);
     } else if (!by_generic.empty()) {
       if (!decision.known && weight.shape.size() > 2 && weight.format.is_dense()) {
-        throw ambiguity_error(fmt::format("--generic {} selects a stack whose orientation nobody stated", by_generic), model, weight);
+        throw ambiguity_error(fmt::format("--generic {} selects a stack whose orientation nobody stated", by_generic),
+                              model, weight);
       }
       decision.selected = true;
       decision.reason = fmt::format("selected by --generic {}", by_generic);
@@ -216,7 +228,10 @@ std::vector<Decision> decide(const Model& model, const QuantizeRequest& request)
   refuse_unmatched(include, request.include.empty() ? "the default selection" : "--include");
   refuse_unmatched(keep, "--keep");
   for (size_t g = 0; g < generic.size(); ++g) {
-    if (!generic_matched[g]) throw Error(fmt::format("--generic {} matches nothing in this checkpoint", request.generic[g])).value("pattern", request.generic[g]).way_out("`nibble inspect` lists the names");
+    if (!generic_matched[g])
+      throw Error(fmt::format("--generic {} matches nothing in this checkpoint", request.generic[g]))
+          .value("pattern", request.generic[g])
+          .way_out("`nibble inspect` lists the names");
   }
   return decisions;
 }

@@ -1,5 +1,5 @@
-// Which weights are quantized, by role and by name, and why. Every decision has a reason; a pattern that matches nothing is
-// an error that quotes it.
+// Which weights are quantized, by role and by name, and why. Every decision has a reason; a pattern that matches
+// nothing is an error that quotes it.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ struct Decision {
   std::string reason;
 };
 
-// One decision per weight of the model. Errors: unknown family without --generic (names the family; with a stack of dense
-// experts also its shape and both readings), a pattern or role without a match, a malformed pattern.
+// One decision per weight of the model. Errors: unknown family without --generic (names the family; with a stack of
+// dense experts also its shape and both readings), a pattern or role without a match, a malformed pattern.
 std::vector<Decision> decide(const Model& model, const QuantizeRequest& request);
 
 }  // namespace nibble
