@@ -24,11 +24,15 @@ group() {  # the requirements under the heading "# NAME"
 }
 
 [ -x "$env/bin/python" ] || "${PYTHON:-python3}" -m venv "$env"
-pip() { "$env/bin/python" -m pip --quiet --disable-pip-version-check install "$@"; }
+install() {  # pip reports the dependencies that are left out on purpose as conflicts; they are not errors here
+  "$env/bin/python" -m pip --quiet --disable-pip-version-check install "$@" \
+    2> >(grep -v -e 'which is not installed' -e 'dependency resolver' >&2)
+}
 
-group "alone" | xargs "$env/bin/python" -m pip --quiet --disable-pip-version-check install --no-deps
-# pip reports the dependencies left out on purpose above as conflicts; they are not errors here.
-group "with" | xargs "$env/bin/python" -m pip --quiet --disable-pip-version-check install 2> >(grep -v -e 'which is not installed' -e 'dependency resolver' >&2)
+mapfile -t alone < <(group "alone")
+mapfile -t with < <(group "with")
+install --no-deps "${alone[@]}"
+install "${with[@]}"
 
 wheel_for() {  # shared library name -> requirement that brings it
   local pin; pin=$(group "on demand" | grep cuda-toolkit)
@@ -58,7 +62,7 @@ for _ in $(seq 16); do
     exit 1
   fi
   echo "oracles: torch misses $missing, installing $wheel"
-  pip "$wheel"
+  install "$wheel"
 done
 
 "$env/bin/python" -c 'import torch, transformers, compressed_tensors, modelopt.torch.quantization, ml_dtypes, gguf, safetensors, accelerate' 2>/dev/null ||
