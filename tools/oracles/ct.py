@@ -4,10 +4,11 @@ Producers find the minimum and maximum of each group in the weight's own type an
 that step is the only one written here, since the library leaves it to its callers.
 """
 
+import compressed_tensors
 import torch
 from compressed_tensors.compressors import BaseCompressor
 from compressed_tensors.compressors.format import infer_module_format
-from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
+from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme, QuantizationStatus
 from compressed_tensors.quantization.utils.helpers import calculate_qparams, generate_gparam, maybe_pad_tensor_for_block_quant
 
 from .common import block_weights, sample_weights
@@ -41,6 +42,17 @@ def scheme(name, targets=("Linear",)):
     )
     result.format = infer_module_format(torch.nn.Linear, result)
     return result
+
+
+def config(quantization, ignore):
+    """The `quantization_config` that the library writes into config.json."""
+    whole = QuantizationConfig(
+        config_groups={"group_0": quantization},
+        format=quantization.format.value,
+        quantization_status=QuantizationStatus.COMPRESSED,
+        ignore=ignore,
+    ).model_dump(mode="json")
+    return {**whole, "version": compressed_tensors.__version__, "sparsity_config": {}, "transform_config": {}}
 
 
 def compressor(quantization):
