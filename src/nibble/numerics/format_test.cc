@@ -35,8 +35,8 @@ TEST(Format, OtherNamesAreOnlyRead) {
 }
 
 TEST(Format, UnknownNamesListTheKnownOnesNearestFirst) {
-  for (const char* name : {"", "int4", "int4-g", "int4-g0", "int4-g032", "int4-g32x", "int4-g-asym", "int4-g99999999999",
-                           "mxfp5", "fp8-block0x128", "fp8-block128", "fp8-blockx", "MXFP4"}) {
+  for (const char* name : {"", "int4", "int4-g", "int4-g0", "int4-g032", "int4-g32x", "int4-g-asym",
+                           "int4-g99999999999", "mxfp5", "fp8-block0x128", "fp8-block128", "fp8-blockx", "MXFP4"}) {
     EXPECT_THROW(parse_format(name), Error) << name;
   }
   try {
