@@ -136,7 +136,7 @@ void add_experts(Inventory* out) {
 
 void add_deepseek_moe(Inventory* out) {
   const ModelSpec& spec = out->spec();
-  out->linear("mlp.gate", Role::kRouter, spec.experts, spec.hidden, Projection::kOther);
+  out->linear("mlp.gate", Role::kRouter, spec.experts, spec.hidden, Projection::kNone);
   out->add("mlp.gate.e_score_correction_bias", Role::kRouter, {spec.experts});
   add_experts(out);
   if (spec.shared_intermediate != 0)

@@ -130,7 +130,7 @@ void add_attention(Inventory* out, uint64_t ratio) {
 void add_moe(Inventory* out, bool hash_routed) {
   const ModelSpec& spec = out->spec();
   out->norm("ffn_norm", spec.hidden);
-  out->linear("ffn.gate", Role::kRouter, spec.experts, spec.hidden, Projection::kOther);
+  out->linear("ffn.gate", Role::kRouter, spec.experts, spec.hidden, Projection::kNone);
   if (hash_routed) {
     out->table("ffn.gate.tid2eid", Role::kRouter, {spec.vocabulary, spec.experts_per_token});
   } else {

@@ -65,7 +65,7 @@ void GptOss::inventory(const ModelSpec& spec, const ParamVisitor& visit) const {
     add_gqa(&out, spec.attention_bias);
     out.add("self_attn.sinks", Role::kAttention, {spec.heads});
     out.norm("post_attention_layernorm", spec.hidden);
-    out.linear("mlp.router", Role::kRouter, spec.experts, spec.hidden, Projection::kOther, true);
+    out.linear("mlp.router", Role::kRouter, spec.experts, spec.hidden, Projection::kNone, true);
     add_experts(&out);
   }
   out.leave_layers();

@@ -92,7 +92,7 @@ void add_kda(Inventory* out) {
 void add_latent_moe(Inventory* out) {
   const ModelSpec& spec = out->spec();
   const std::string moe = "block_sparse_moe";
-  out->linear(moe + ".gate", Role::kRouter, spec.experts, spec.hidden, Projection::kOther);
+  out->linear(moe + ".gate", Role::kRouter, spec.experts, spec.hidden, Projection::kNone);
   out->add(moe + ".gate.e_score_correction_bias", Role::kRouter, {spec.experts});
   if (spec.latent != 0) {
     out->linear(moe + ".routed_expert_down_proj", Role::kLatent, spec.latent, spec.hidden, Projection::kOther);

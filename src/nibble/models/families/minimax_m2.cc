@@ -51,7 +51,7 @@ void MinimaxM2::inventory(const ModelSpec& spec, const ParamVisitor& visit) cons
     out.norm("input_layernorm", spec.hidden);
     add_gqa(&out, false);
     out.norm("post_attention_layernorm", spec.hidden);
-    out.linear("block_sparse_moe.gate", Role::kRouter, spec.experts, spec.hidden, Projection::kOther);
+    out.linear("block_sparse_moe.gate", Role::kRouter, spec.experts, spec.hidden, Projection::kNone);
     out.add("block_sparse_moe.e_score_correction_bias", Role::kRouter, {spec.experts});
     add_experts(&out);
   }

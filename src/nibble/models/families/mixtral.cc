@@ -41,7 +41,7 @@ void Mixtral::inventory(const ModelSpec& spec, const ParamVisitor& visit) const 
     out.norm("input_layernorm", spec.hidden);
     add_gqa(&out, false);
     out.norm("post_attention_layernorm", spec.hidden);
-    out.linear("block_sparse_moe.gate", Role::kRouter, spec.experts, spec.hidden, Projection::kOther);
+    out.linear("block_sparse_moe.gate", Role::kRouter, spec.experts, spec.hidden, Projection::kNone);
     add_experts(&out);
   }
   out.leave_layers();

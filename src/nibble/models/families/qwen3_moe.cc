@@ -57,11 +57,11 @@ void Qwen3Moe::inventory(const ModelSpec& spec, const ParamVisitor& visit) const
       add_gated_mlp(&out, "mlp", Role::kDenseMlp, spec.dense_intermediate);
       continue;
     }
-    out.linear("mlp.gate", Role::kRouter, spec.experts, spec.hidden, Projection::kOther);
+    out.linear("mlp.gate", Role::kRouter, spec.experts, spec.hidden, Projection::kNone);
     add_experts(&out);
     if (spec.shared_intermediate != 0) {
       add_gated_mlp(&out, "mlp.shared_expert", Role::kSharedExpert, spec.shared_intermediate);
-      out.linear("mlp.shared_expert_gate", Role::kRouter, 1, spec.hidden, Projection::kOther);
+      out.linear("mlp.shared_expert_gate", Role::kRouter, 1, spec.hidden, Projection::kNone);
     }
   }
   out.leave_layers();
