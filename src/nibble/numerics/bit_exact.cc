@@ -89,9 +89,8 @@ BlockScale ct_nvfp4(const Format&, const BlockStats& stats, const TensorScale& t
 float ggml_q4_0_divisor(const BlockStats& stats) { return int4_extreme_scale(stats.extreme); }
 
 BlockScale ggml_q4_0(const Format& format, const BlockStats& stats, const TensorScale&, Element) {
-  const float scale = stats.extreme == 0 ? 0.0f : int4_extreme_scale(stats.extreme);
   BlockScale out{.clamp_low = -8, .clamp_high = 7};
-  out.stored = f16_encode(scale);
+  out.stored = f16_encode(stats.extreme / -8.0f);  // -0 for a block of zeros
   out.value = scale_decode(format.scale, out.stored);
   return out;
 }
