@@ -221,7 +221,7 @@ TEST(QuantHints, MalformedValuesAreFindingsAndCountAsAbsent) {
                                                      {"group_size", "0"},
                                                      {"group_size", "\"32\""},
                                                      {"group_size", "1.5"},
-                                                     {"group_size", "1e30"},
+                                                     {"group_size", "1e+30"},
                                                      {"bits", "0"},
                                                      {"bits", "-4"},
                                                      {"bits", "65"},
