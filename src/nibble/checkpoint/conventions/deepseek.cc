@@ -52,6 +52,10 @@ class Deepseek final : public Convention {
            (format.scale == ScaleType::kF32 || format.scale == ScaleType::kE8M0);
   }
 
+  bool is_own_layout_of(std::string_view family, const Format& format) const override {
+    return family == "deepseek_v3" && can_write(format);
+  }
+
   // Scales are F32 even where all are powers of two: that is how DeepSeek-V3.1 and V3.2 were released.
   std::vector<PartDecl> declare(const WriteRequest& request) const override {
     const RequestShape shape = request_shape(request);
