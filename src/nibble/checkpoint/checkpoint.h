@@ -2,7 +2,9 @@
 // configuration. Headers are read at once (in parallel), tensor bytes on demand.
 //
 // scan() reports everything that is wrong as findings and carries on; open() throws the first error. Rules reported
-// here: missing-file, extra-file, short-file, index-mismatch, duplicate-tensor, bad-header, bad-config, no-weights.
+// here: missing-file, extra-file, short-file, trailing-bytes, unreadable-file, bad-index, index-mismatch,
+// duplicate-tensor, bad-header, bad-config, no-weights. A damaged file stays in files(); its tensors are listed if its
+// header could be read.
 #pragma once
 
 #include <cstdint>
@@ -50,18 +52,20 @@ class Checkpoint {
   const Path& path() const;    // as given
   const Path& folder() const;  // where the files lie
   Container container() const;
-  const std::vector<StoredFile>& files() const;
+  const std::vector<StoredFile>& files() const;      // that hold weights, by name
   const std::vector<StoredTensor>& tensors() const;  // by file, then offset
-  // Index into tensors(), or -1.
+  // Index into tensors(), or -1. The first, where a damaged checkpoint holds a name twice.
   int64_t find(std::string_view name) const;
   std::string file_of(const StoredTensor& tensor) const;  // full path, for messages
-  // config.json (null if absent), hf_quant_config.json or quantize_config.json (null if absent).
+  // config.json (null if absent or damaged); the first there is of hf_quant_config.json, quantize_config.json and
+  // quant_config.json (null, "" if there is none).
   const Json& config() const;
   const Json& side_config() const;
   std::string side_config_name() const;
   const GgufFile* gguf() const;  // null for safetensors
-  // Files beside the weights that a quantized copy needs too (tokenizer, templates, generation config, code), sorted.
-  // Not: weights, indexes, config.json, side configs, nibble.json, sub-folders.
+  // Full paths of the files beside the weights that a quantized copy needs too (tokenizer, templates, generation
+  // config, code, README, licence), sorted. Not: weights of any kind, indexes, config.json, side configs, nibble.json,
+  // hidden and partial files, sub-folders.
   const std::vector<Path>& companions() const;
 
   // Thread-safe. Errors name file, tensor and offset.
@@ -74,7 +78,8 @@ class Checkpoint {
   std::unique_ptr<State> state_;
 };
 
-// Rebuilds a stale index from the shards that are there, after checking that every tensor occurs once (`--reindex`).
+// Rebuilds a stale or missing index from the shards that are there, after checking that none of them is missing or
+// damaged and that every tensor occurs once (`--reindex`). Errors are findings, and then nothing is written.
 void rebuild_index(const Path& folder, Findings* findings);
 
 }  // namespace nibble

@@ -20,9 +20,10 @@ namespace nibble {
 
 struct Model {
   const Family* family = nullptr;  // null: unknown
-  std::string family_name;         // the family's, or what the configuration calls itself
-  ModelSpec spec;                  // empty if the family is unknown
-  WeightTable table;               // names as in a Hugging Face checkpoint, GGUF's mapped; row_order set
+  bool from_gguf = false;
+  std::string family_name;  // the family's, or what the configuration calls itself
+  ModelSpec spec;           // empty if the family is unknown
+  WeightTable table;        // names as in a Hugging Face checkpoint, GGUF's mapped; row_order set
   // One per table.weights(): the parameter it is; role kUnknown and the weight's own name and shape if none.
   std::vector<ParamSpec> params;
 };

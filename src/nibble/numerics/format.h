@@ -5,10 +5,12 @@
 // Matrices are (N, K): N outputs = rows, K the reduction axis = columns, row-major. Blocks run along K.
 //
 // Canonical arrays of an encoded matrix (encoded.h), whatever container they come from:
-//   codes   (N, code_row_bytes(K))   4-bit: column 2j in the low nibble of byte j, 2j+1 in the high one; a row starts
-//   on a byte scales  (scale_rows(N), scale_cols(K)) in the stored type `scale`, little-endian zeros   the same shape,
-//   one byte each, 0..15 (kCode)            mins   the same shape, float32 (kMin) second  one float32 for the matrix
-//   (two_level)
+//   codes   (N, code_row_bytes(K)): 4-bit codes of columns 2j and 2j+1 in the low and high nibble of byte j, a row
+//           starts on a byte, unused nibbles are 0
+//   scales  (scale_rows(N), scale_cols(K)) in the stored type `scale`, little-endian
+//   zeros   the same shape, one byte each, 0..15 (kCode)
+//   mins    the same shape, float32 (kMin)
+//   second  one float32 for the matrix (two_level)
 #pragma once
 
 #include <cstdint>
@@ -45,6 +47,9 @@ struct Format {
   uint64_t block_cols = 1;  // 0: all columns share; unused without scale
   ZeroPoint zero = ZeroPoint::kNone;
   bool two_level = false;
+  // Bits that scale, zero point and minimum of one block take in the container, where it packs them tighter than the
+  // arrays above (q4_k). 0: as above, zero points at 4 bits.
+  uint64_t container_block_bits = 0;
 
   bool is_dense() const { return scale == ScaleType::kNone; }
   uint64_t code_bits() const;
@@ -52,7 +57,7 @@ struct Format {
   uint64_t scale_rows(uint64_t rows) const;      // 0 when dense
   uint64_t scale_cols(uint64_t cols) const;
   uint64_t scale_bytes() const;  // of one scale
-  // Bits per weight of an (N, K) matrix, everything included.
+  // Bits per weight of an (N, K) matrix in its file, everything included.
   double bits_per_weight(uint64_t rows, uint64_t cols) const;
   friend bool operator==(const Format&, const Format&) = default;
 };
@@ -80,6 +85,11 @@ std::span<const FormatFamily* const> format_families();
 // Error with the list of names (nearest first) if no family knows `name`.
 Format parse_format(std::string_view name);
 const FormatFamily& family_of(const Format& format);
+
+// A target of `quantize`: its family is writable, and groups are powers of two from 16 (other groups are only read).
+bool is_writable(const Format& format);
+// parse_format, and Error with what can be written unless is_writable().
+Format parse_writable_format(std::string_view name);
 
 // Can (N, K) be encoded? nullopt, or what is wrong: the reason with the numbers, and the powers of two from 16 that are
 // legal groups for K (empty for formats with fixed blocks). FP8 blocks may be partial; all others need K % block_cols

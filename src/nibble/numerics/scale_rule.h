@@ -19,8 +19,8 @@ struct BlockStats {
   float extreme = 0;
 };
 
-// A chosen scale, already rounded to the format's stored type (scale_rule.h's one order: round the scale first, then
-// quantize with the rounded scale).
+// A chosen scale, already rounded to the format's stored type (the one order: round the scale first, then quantize with
+// the rounded scale).
 struct BlockScale {
   uint32_t stored = 0;                   // bits of the stored type
   float value = 0;                       // what codes are multiplied by, before the second level
@@ -28,17 +28,28 @@ struct BlockScale {
   int8_t clamp_low = 0, clamp_high = 0;  // integer elements only: signed range of q
 };
 
+// Which of BlockStats a rule reads.
+enum class BlockStatsNeeded : uint8_t { kAmax, kMinMax, kExtreme };
+
 struct ScaleRule {
   std::string_view name;     // "mx.even"
   std::string_view summary;  // one line for --help
   bool (*applies)(const Format& format);
-  // Second-level (or whole-tensor) scale from the maximum magnitude over all matrices that share it. null: none.
-  TensorScale (*tensor_scale)(const Format& format, float amax);
-  BlockScale (*block_scale)(const Format& format, const BlockStats& stats, const TensorScale& tensor_scale);
+  BlockStatsNeeded needs = BlockStatsNeeded::kAmax;
+  // Second-level (or whole-tensor) scale from the maximum magnitude over all matrices that share it. `level` is the
+  // form that the file needs; kNone: the rule's own. null: no format of this rule has one.
+  TensorScale (*tensor_scale)(const Format& format, float amax, SecondLevel level) = nullptr;
+  BlockScale (*block_scale)(const Format& format, const BlockStats& stats, const TensorScale& tensor_scale) = nullptr;
+  // What block_scale gives for n blocks as arrays, for rules that read amax alone and whose `zero` and clamps are the
+  // same for all blocks. null: ask for one block at a time.
+  void (*block_scales)(const Format& format, const float* amax, uint64_t n, const TensorScale& tensor_scale,
+                       uint32_t* stored, float* value) = nullptr;
   // Candidates for a block beyond block_scale's (four-over-six): tried in order, smallest sum of squares wins, the
-  // first on ties. null: none. Writes at most 7 into `out`, returns how many.
-  int (*alternatives)(const Format& format, const BlockStats& stats, const TensorScale& tensor_scale, BlockScale* out);
+  // first on ties. null: none. Writes at most kMaxAlternatives into `out`, returns how many.
+  int (*alternatives)(const Format& format, const BlockStats& stats, const TensorScale& tensor_scale,
+                      BlockScale* out) = nullptr;
 };
+inline constexpr int kMaxAlternatives = 7;
 
 // The list: scale_rule_list.cc holds its rows and nothing else.
 std::span<const ScaleRule* const> scale_rules();
