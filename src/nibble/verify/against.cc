@@ -79,12 +79,14 @@ class Comparison {
  private:
   void compare(AgainstRow* row) {
     const uint64_t step = std::max<uint64_t>(
-        std::min(rows_at_once(own_weight_, kRunBytes), std::max<uint64_t>(rows_at_once(base_weight_, kRunBytes), 1)), 1);
+        std::min(rows_at_once(own_weight_, kRunBytes), std::max<uint64_t>(rows_at_once(base_weight_, kRunBytes), 1)),
+        1);
     const uint64_t at_once = needs_whole() ? own_.rows : step;
     ErrorSums sums;
     float amax = 0;
     for (uint64_t at = 0; at < own_.rows; at += at_once) {
-      const uint64_t count = std::min(context_.options->quick ? std::min(kQuickRows, at_once) : at_once, own_.rows - at);
+      const uint64_t count =
+          std::min(context_.options->quick ? std::min(kQuickRows, at_once) : at_once, own_.rows - at);
       const auto base = read_matrix_rows(*context_.base, base_weight_, base_, at, count);
       const auto own = read_matrix_rows(*context_.checkpoint, own_weight_, own_, at, count);
       sums.add(difference(base, own));

@@ -15,8 +15,8 @@ namespace nibble {
 // All rows are compared, a sample with --quick. Reads in parallel; the sums do not depend on the number of threads.
 std::vector<AgainstRow> compare_with_base(const VerifyContext& context);
 
-// Errors of `rows` (count, K) quantized with the default rule of `format`, decoded again; nullopt if this format is only
-// read, never written.
+// Errors of `rows` (count, K) quantized with the default rule of `format`, decoded again; nullopt if this format is
+// only read, never written.
 std::optional<ErrorSums> expected_errors(const Format& format, const std::vector<float>& rows, uint64_t count,
                                          float amax);
 

@@ -36,23 +36,35 @@ void nibble_magnitudes(const uint8_t* __restrict codes, uint8_t* __restrict out,
   }
 }
 
-constexpr auto sign_magnitude_nibble = [](uint8_t c) { return static_cast<uint8_t>(c & 7); };
-constexpr auto offset_nibble = [](uint8_t c) { return static_cast<uint8_t>(c > 8 ? c - 8 : 8 - c); };
-constexpr auto plain_nibble = [](uint8_t c) { return c; };
-constexpr auto sign_magnitude_byte = [](uint8_t c) { return static_cast<uint8_t>(c & 0x7F); };
-constexpr auto twos_complement_byte = [](uint8_t c) { return static_cast<uint8_t>(c > 127 ? 256 - c : c); };
+constexpr uint8_t clear_sign(uint8_t code, uint8_t mask) { return code & mask; }
+constexpr uint8_t distance(uint8_t code, uint8_t middle) {
+  return static_cast<uint8_t>(code > middle ? code - middle : middle - code);
+}
+constexpr uint8_t twos_complement(uint8_t code, unsigned range) {
+  return static_cast<uint8_t>(code > range / 2 ? range - code : code);
+}
 
-void magnitudes_of(Element element, const uint8_t* codes, uint8_t* out, uint64_t count) {
-  switch (element) {
-    case Element::kE2M1: return nibble_magnitudes(codes, out, count, sign_magnitude_nibble);
-    case Element::kInt4: return nibble_magnitudes(codes, out, count, offset_nibble);
-    case Element::kUint4: return nibble_magnitudes(codes, out, count, plain_nibble);
-    case Element::kInt8: return byte_magnitudes(codes, out, count, twos_complement_byte);
-    default: return byte_magnitudes(codes, out, count, sign_magnitude_byte);
+void nibbles_to_magnitudes(CodeShape shape, const uint8_t* codes, uint8_t* out, uint64_t count) {
+  switch (shape) {
+    case CodeShape::kSignMagnitude:
+      return nibble_magnitudes(codes, out, count, [](uint8_t c) { return clear_sign(c, 7); });
+    case CodeShape::kOffset: return nibble_magnitudes(codes, out, count, [](uint8_t c) { return distance(c, 8); });
+    case CodeShape::kTwosComplement:
+      return nibble_magnitudes(codes, out, count, [](uint8_t c) { return twos_complement(c, 16); });
+    case CodeShape::kPlain: return nibble_magnitudes(codes, out, count, [](uint8_t c) { return c; });
   }
 }
 
-uint8_t last_nibble_magnitude(Element element, uint8_t code) { return code_magnitude(element, code & 15); }
+void bytes_to_magnitudes(CodeShape shape, const uint8_t* codes, uint8_t* out, uint64_t count) {
+  switch (shape) {
+    case CodeShape::kSignMagnitude:
+      return byte_magnitudes(codes, out, count, [](uint8_t c) { return clear_sign(c, 0x7F); });
+    case CodeShape::kOffset: return byte_magnitudes(codes, out, count, [](uint8_t c) { return distance(c, 128); });
+    case CodeShape::kTwosComplement:
+      return byte_magnitudes(codes, out, count, [](uint8_t c) { return twos_complement(c, 256); });
+    case CodeShape::kPlain: return byte_magnitudes(codes, out, count, [](uint8_t c) { return c; });
+  }
+}
 
 }  // namespace
 
@@ -80,19 +92,53 @@ void count_bytes(std::span<const std::byte> bytes, ByteCounts* counts) {
   }
 }
 
-uint8_t code_magnitude(Element element, uint8_t code) {
-  switch (element) {
-    case Element::kE2M1: return sign_magnitude_nibble(code);
-    case Element::kInt4: return offset_nibble(code);
-    case Element::kUint4: return plain_nibble(code);
-    case Element::kInt8: return twos_complement_byte(code);
-    default: return sign_magnitude_byte(code);
+uint8_t code_magnitude(CodeShape shape, uint64_t bits, uint8_t code) {
+  uint8_t magnitude = 0;
+  if (bits == 8) {
+    bytes_to_magnitudes(shape, &code, &magnitude, 1);
+  } else {
+    const auto twice = static_cast<uint8_t>((code & 15) * 0x11);
+    nibbles_to_magnitudes(shape, &twice, &magnitude, 1);
   }
+  return magnitude;
 }
 
-BlockMaxima::BlockMaxima(Element element, uint64_t cols, uint64_t block_cols) : element_(element) {
-  const uint64_t per_byte = 8 / element_bits(element);
-  const uint64_t block = block_cols == 0 || block_cols > cols ? cols : block_cols;
+std::vector<float> code_values(const Format& format) {
+  // One row that holds every code once, decoded with scale 1: the values are numerics', not a copy of them.
+  Format plain;
+  plain.element = format.element;
+  plain.scale = ScaleType::kF32;
+  plain.block_rows = 0;
+  plain.block_cols = 0;
+  plain.zero = format.zero == ZeroPoint::kMin ? ZeroPoint::kMin : ZeroPoint::kNone;
+  const uint64_t codes = uint64_t{1} << element_bits(format.element);
+  EncodedMatrix matrix = EncodedMatrix::make(plain, 1, codes);
+  const float one = 1;
+  std::memcpy(matrix.scales.data(), &one, sizeof(one));
+  for (uint64_t c = 0; c < codes; ++c) {
+    if (codes == 256) {
+      matrix.codes[c] = static_cast<std::byte>(c);
+    } else {
+      matrix.codes[c / 2] |= static_cast<std::byte>(c % 2 == 0 ? c : c << 4);
+    }
+  }
+  std::vector<float> values(codes);
+  decode(matrix, values);
+  return values;
+}
+
+CodeShape code_shape(const Format& format) {
+  const std::vector<float> values = code_values(format);
+  const size_t half = values.size() / 2;
+  if (values[half + 1] == -values[1]) return CodeShape::kSignMagnitude;
+  if (values[half] == 0) return CodeShape::kOffset;
+  return values[half] < 0 ? CodeShape::kTwosComplement : CodeShape::kPlain;
+}
+
+BlockMaxima::BlockMaxima(const Format& format, uint64_t cols)
+    : shape_(code_shape(format)), bits_(element_bits(format.element)) {
+  const uint64_t per_byte = 8 / bits_;
+  const uint64_t block = format.block_cols == 0 || format.block_cols > cols ? cols : format.block_cols;
   blocks_ = block == 0 ? 0 : ceil_div(cols, block);
   bytes_ = ceil_div(cols, per_byte);
   block_bytes_ = ceil_div(block, per_byte);
@@ -105,9 +151,13 @@ BlockMaxima::BlockMaxima(Element element, uint64_t cols, uint64_t block_cols) : 
 void BlockMaxima::row(const std::byte* codes, uint8_t* maxima) {
   if (blocks_ == 0) return;
   const auto* bytes = reinterpret_cast<const uint8_t*>(codes);
-  magnitudes_of(element_, bytes, magnitudes_.data(), bytes_);
+  if (bits_ == 8) {
+    bytes_to_magnitudes(shape_, bytes, magnitudes_.data(), bytes_);
+  } else {
+    nibbles_to_magnitudes(shape_, bytes, magnitudes_.data(), bytes_);
+  }
   // The high nibble of the last byte of an odd row is padding.
-  if (odd_) magnitudes_[bytes_ - 1] = last_nibble_magnitude(element_, bytes[bytes_ - 1]);
+  if (odd_) magnitudes_[bytes_ - 1] = code_magnitude(shape_, bits_, bytes[bytes_ - 1]);
   reduce(magnitudes_.data(), maxima);
 }
 
@@ -131,29 +181,6 @@ void BlockMaxima::reduce(const uint8_t* magnitudes, uint8_t* maxima) {
     for (uint64_t i = begin; i < end; ++i) most = std::max(most, in[i]);
     maxima[b] = most;
   }
-}
-
-std::vector<float> code_values(Element element) {
-  // One row that holds every code once, decoded with scale 1: the values are numerics', not a copy of them.
-  const uint64_t codes = uint64_t{1} << element_bits(element);
-  Format format;
-  format.element = element;
-  format.scale = ScaleType::kF32;
-  format.block_rows = 0;
-  format.block_cols = 0;
-  EncodedMatrix matrix = EncodedMatrix::make(format, 1, codes);
-  const float one = 1;
-  std::memcpy(matrix.scales.data(), &one, sizeof(one));
-  for (uint64_t c = 0; c < codes; ++c) {
-    if (element_bits(element) == 8) {
-      matrix.codes[c] = static_cast<std::byte>(c);
-    } else {
-      matrix.codes[c / 2] |= static_cast<std::byte>(c % 2 == 0 ? c : c << 4);
-    }
-  }
-  std::vector<float> values(codes);
-  decode(matrix, values);
-  return values;
 }
 
 }  // namespace nibble

@@ -18,16 +18,24 @@ namespace nibble {
 using ByteCounts = std::array<uint64_t, 256>;
 void count_bytes(std::span<const std::byte> bytes, ByteCounts* counts);
 
-// What counts as the size of a code: sign bit cleared for floating-point elements, |q| for signed integers, the code
-// itself for kUint4. Below 16 for 4-bit elements, at most 128 otherwise.
-uint8_t code_magnitude(Element element, uint8_t code);
+// How codes stand for numbers, found from the values that decode() gives them: signs in the top bit, an offset in the
+// middle of the range, two's complement, or plain numbers from zero up.
+enum class CodeShape : uint8_t { kSignMagnitude, kOffset, kTwosComplement, kPlain };
+CodeShape code_shape(const Format& format);
 
-// Largest magnitude code of each block of one row: `codes` holds `cols` codes of `element` (4-bit ones two a byte, low
-// nibble first), a block has `block_cols` of them (0: all), the last one may be shorter. Writes ceil(cols / block_cols)
-// maxima. 4-bit blocks must cover whole bytes (an even block_cols, or one block).
+// Value of every code under scale 1, with zero points in the middle of the range and minima of zero: 16 entries for
+// 4-bit elements, 256 for 8-bit ones. NaN codes are NaN.
+std::vector<float> code_values(const Format& format);
+
+// What counts as the size of a code: the code without its sign bit, or the distance from zero. Below 16 for 4-bit
+// elements, at most 128 otherwise.
+uint8_t code_magnitude(CodeShape shape, uint64_t bits, uint8_t code);
+
+// Largest magnitude code of each block of one row of `cols` canonical codes; a block has format.block_cols of them (0:
+// all), the last one may be shorter. Writes ceil(cols / block_cols) maxima. Blocks must cover whole bytes.
 class BlockMaxima {
  public:
-  BlockMaxima(Element element, uint64_t cols, uint64_t block_cols);
+  BlockMaxima(const Format& format, uint64_t cols);
   uint64_t blocks() const { return blocks_; }
   // May be used by one thread at a time.
   void row(const std::byte* codes, uint8_t* maxima);
@@ -35,7 +43,8 @@ class BlockMaxima {
  private:
   void reduce(const uint8_t* magnitudes, uint8_t* maxima);
 
-  Element element_;
+  CodeShape shape_;
+  uint64_t bits_;
   uint64_t bytes_ = 0, block_bytes_ = 0, blocks_ = 0;
   bool odd_ = false;  // the last byte holds one code only
   std::vector<uint8_t> magnitudes_, scratch_;
@@ -49,9 +58,5 @@ struct DenseSums {
   double sum_squares = 0;             // over finite elements, in a fixed order
 };
 DenseSums dense_sums(std::span<const std::byte> bytes, Element element);
-
-// Value of every code under scale 1 and without zero points: 16 entries for 4-bit elements, 256 for 8-bit ones.
-// NaN codes are NaN.
-std::vector<float> code_values(Element element);
 
 }  // namespace nibble

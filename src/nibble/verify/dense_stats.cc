@@ -7,7 +7,6 @@
 #include <cstring>
 #include <limits>
 
-#include "nibble/numerics/decode.h"
 #include "nibble/verify/code_stats.h"
 
 namespace nibble {
@@ -97,7 +96,9 @@ DenseSums sums_of(const std::byte* data, uint64_t count) {
 }
 
 DenseSums sums_of_bytes(std::span<const std::byte> bytes, Element element) {
-  const std::vector<float> values = code_values(element);
+  Format format;
+  format.element = element;
+  const std::vector<float> values = code_values(format);
   DenseSums sums;
   sums.elements = bytes.size();
   for (uint64_t i = 0; i < bytes.size(); ++i) {

@@ -28,8 +28,7 @@ bool fuses_two(const ParamSpec& param) {
 }  // namespace
 
 MatrixMap::MatrixMap(const Model& model) {
-  for (uint32_t w = 0; w < model.table.weights().size(); ++w)
-    add_weight(w, model.table.weights()[w], model.params[w]);
+  for (uint32_t w = 0; w < model.table.weights().size(); ++w) add_weight(w, model.table.weights()[w], model.params[w]);
 }
 
 void MatrixMap::add_weight(uint32_t w, const Weight& weight, const ParamSpec& param) {

@@ -1,6 +1,6 @@
 // The logical matrices of a model, wherever they are stored: one per expert and projection (gate, up, down) even if a
-// checkpoint stacks experts or fuses gate and up, one per slice of everything else. Two checkpoints of one model have the
-// same keys, whatever their layouts, so that their rows can be compared.
+// checkpoint stacks experts or fuses gate and up, one per slice of everything else. Two checkpoints of one model have
+// the same keys, whatever their layouts, so that their rows can be compared.
 #pragma once
 
 #include <cstdint>

@@ -35,8 +35,8 @@ void count_zero_points(const EncodedMatrix& m, WeightStats* stats) {
     stats->zero_point_min = std::min(stats->zero_point_min, zero);
     stats->zero_point_max = std::max(stats->zero_point_max, zero);
   }
-  stats->nonzero_mins = static_cast<uint64_t>(
-      std::count_if(m.mins.begin(), m.mins.end(), [](float min) { return min != 0; }));
+  stats->nonzero_mins =
+      static_cast<uint64_t>(std::count_if(m.mins.begin(), m.mins.end(), [](float min) { return min != 0; }));
 }
 
 // Elements whose code alone makes them zero.
@@ -47,9 +47,10 @@ uint64_t count_zeros(const Format& format, const WeightStats& stats) {
     return one && stats.zero_point_min < histogram.size() ? histogram[stats.zero_point_min] : 0;
   }
   if (format.zero == ZeroPoint::kMin && stats.nonzero_mins != 0) return 0;
+  const CodeShape shape = code_shape(format);
   uint64_t zeros = 0;
   for (size_t c = 0; c < histogram.size(); ++c) {
-    if (code_magnitude(format.element, static_cast<uint8_t>(c)) == 0) zeros += histogram[c];
+    if (code_magnitude(shape, element_bits(format.element), static_cast<uint8_t>(c)) == 0) zeros += histogram[c];
   }
   return zeros;
 }
@@ -57,8 +58,7 @@ uint64_t count_zeros(const Format& format, const WeightStats& stats) {
 // Blocks that decode to zero because of their scale, although a code says otherwise.
 class BlockCounter {
  public:
-  BlockCounter(const EncodedMatrix& m, WeightStats* stats)
-      : m_(m), stats_(stats), maxima_(m.format.element, m.cols, m.format.block_cols) {
+  BlockCounter(const EncodedMatrix& m, WeightStats* stats) : m_(m), stats_(stats), maxima_(m.format, m.cols) {
     stats->block_max_histogram.assign(element_bits(m.format.element) == 8 ? 129 : 16, 0);
     row_.resize(maxima_.blocks());
     block_row_.resize(maxima_.blocks());

@@ -6,7 +6,8 @@
 //   }};
 //
 // A rule looks at headers, configuration and the statistics of weight_stats.h, reads more bytes only if it must, and
-// never throws for what is in the checkpoint. It judges Format's fields (element, scale type, two_level …), never names.
+// never throws for what is in the checkpoint. It judges Format's fields (element, scale type, two_level …), never
+// names.
 #pragma once
 
 #include <span>
@@ -15,8 +16,8 @@
 
 #include "nibble/base/finding.h"
 #include "nibble/checkpoint/checkpoint.h"
-#include "nibble/verify/stored_manifest.h"
 #include "nibble/models/model.h"
+#include "nibble/verify/stored_manifest.h"
 #include "nibble/verify/verify.h"
 #include "nibble/verify/weight_stats.h"
 
@@ -26,10 +27,10 @@ struct VerifyContext {
   const VerifyOptions* options = nullptr;
   const Checkpoint* checkpoint = nullptr;
   const Model* model = nullptr;
-  const ScanResult* scan = nullptr;     // scan->weights: one per model->table.weights()
-  const StoredManifest* manifest = nullptr;   // null: none, or malformed (then that is a finding already)
-  const Findings* reported = nullptr;   // what readers and models/ have found
-  const Checkpoint* base = nullptr;     // --against, or null
+  const ScanResult* scan = nullptr;          // scan->weights: one per model->table.weights()
+  const StoredManifest* manifest = nullptr;  // null: none, or malformed (then that is a finding already)
+  const Findings* reported = nullptr;        // what readers and models/ have found
+  const Checkpoint* base = nullptr;          // --against, or null
   const Model* base_model = nullptr;
   const std::vector<AgainstRow>* against = nullptr;
 };

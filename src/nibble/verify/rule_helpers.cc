@@ -15,8 +15,8 @@ Finding part_finding(const VerifyContext& context, size_t weight, PartKind part,
   const Part* found = w.part(part);
   if (found == nullptr) return weight_finding(context, weight, severity, rule, std::move(message), std::move(values));
   const StoredTensor& tensor = context.checkpoint->tensors()[found->tensor];
-  return {severity,           std::string(rule), context.checkpoint->file_of(tensor), tensor.name, std::move(message),
-          std::move(values)};
+  return {severity,    std::string(rule),  context.checkpoint->file_of(tensor),
+          tensor.name, std::move(message), std::move(values)};
 }
 
 Finding weight_finding(const VerifyContext& context, size_t weight, Severity severity, std::string_view rule,
@@ -38,7 +38,7 @@ std::string percent_text(uint64_t part, uint64_t whole) {
 std::string layer_text(int32_t layer) { return layer < 0 ? "the model" : fmt::format("layer {}", layer); }
 
 double code_rms(const Format& format, const WeightStats& stats) {
-  const std::vector<float> values = code_values(format.element);
+  const std::vector<float> values = code_values(format);
   double zero = 0;
   if (format.zero == ZeroPoint::kCode && stats.zero_points != 0) {
     // The values above are those of codes around the format's middle; with zero points the middle is where they say.

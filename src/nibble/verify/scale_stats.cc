@@ -13,9 +13,7 @@ namespace {
 
 // The bit pattern of a float is its logarithm to base 2 up to the curve of the mantissa: no call of log2 per scale, and
 // sums of integers do not depend on order.
-int64_t log2_fixed(float value) {
-  return static_cast<int64_t>(std::bit_cast<uint32_t>(value)) - (int64_t{127} << 23);
-}
+int64_t log2_fixed(float value) { return static_cast<int64_t>(std::bit_cast<uint32_t>(value)) - (int64_t{127} << 23); }
 
 void add_good(float value, uint64_t times, ScaleStats* stats) {
   const double wide = static_cast<double>(value);
@@ -59,7 +57,8 @@ void add_byte_scales(std::span<const std::byte> stored, ScaleType type, uint64_t
     any_bad = any_bad || bad[b];
   }
   if (!any_bad) return;
-  const auto first = std::find_if(stored.begin(), stored.end(), [&](std::byte b) { return bad[static_cast<size_t>(b)]; });
+  const auto first =
+      std::find_if(stored.begin(), stored.end(), [&](std::byte b) { return bad[static_cast<size_t>(b)]; });
   const uint64_t index = first_index + static_cast<uint64_t>(first - stored.begin());
   if (!stats->first_bad || index < *stats->first_bad) stats->first_bad = index;
 }

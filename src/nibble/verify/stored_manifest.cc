@@ -13,9 +13,10 @@ constexpr const char* kFileName = "nibble.json";
 constexpr uint64_t kLimit = uint64_t{1} << 30;  // 500,000 rows are about 250 MB
 
 Error malformed(const std::string& source, std::string message) {
-  return std::move(Error(std::move(message))
-                       .file(source)
-                       .way_out("copy the folder again, or remove the file: then nothing is recorded and nothing compared"));
+  return std::move(
+      Error(std::move(message))
+          .file(source)
+          .way_out("copy the folder again, or remove the file: then nothing is recorded and nothing compared"));
 }
 
 std::string text_of(const Json& row, const char* key, const std::string& source) {
@@ -32,9 +33,8 @@ const Json* list_of(const Json& root, const char* key, const std::string& source
 }
 
 bool is_sha256(std::string_view text) {
-  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+  return text.size() == 64 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 bool is_bare(const std::string& name) {

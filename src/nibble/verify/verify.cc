@@ -82,9 +82,8 @@ VerifyReport verify(const Path& path, const VerifyOptions& options) {
 
   ScanResult scan;
   scan.weights.resize(model.table.weights().size());
-  guarded("unreadable", name, &findings, [&] {
-    scan = scan_weights(checkpoint, model.table, scan_options(options, checkpoint, manifest));
-  });
+  guarded("unreadable", name, &findings,
+          [&] { scan = scan_weights(checkpoint, model.table, scan_options(options, checkpoint, manifest)); });
   findings.insert(findings.end(), scan.findings.begin(), scan.findings.end());
 
   const Findings reported = findings;

@@ -29,8 +29,8 @@ struct AgainstRow {
   std::string name;  // the weight's, with "[expert] gate" behind it for a part of a stack
   std::string format;
   int32_t layer = -1;
-  uint32_t weight = 0;  // index into the model's table
-  bool rounded = false; // its format is not the base's: an error is expected
+  uint32_t weight = 0;   // index into the model's table
+  bool rounded = false;  // its format is not the base's: an error is expected
   double rel_rmse = 0, snr_db = 0;
   double expected_rel_rmse = 0;  // what the format gives on these base weights with its default rule
   std::string problem;           // "" or why it could not be compared

@@ -99,8 +99,12 @@ class Scanner {
       fail(index, finding_of(error, "unreadable"));
     } catch (const std::exception& error) {  // out of memory for a shape that no file backs
       const StoredTensor& tensor = checkpoint_.tensors()[weights_[piece.weight].parts.front().tensor];
-      fail(index, {Severity::kError, "unreadable", checkpoint_.file_of(tensor), tensor.name,
-                   std::string("the tensor cannot be read: ") + error.what(), {}});
+      fail(index, {Severity::kError,
+                   "unreadable",
+                   checkpoint_.file_of(tensor),
+                   tensor.name,
+                   std::string("the tensor cannot be read: ") + error.what(),
+                   {}});
     }
   }
 

@@ -62,18 +62,19 @@ bool is_bad(const AgainstRow& row) {
 void summarize(const VerifyContext& context, const std::map<int32_t, LayerTally>& layers, Findings* findings) {
   for (const auto& [layer, tally] : layers) {
     if (tally.bad == 0) continue;
-    findings->push_back({Severity::kError,
-                         "against-layer",
-                         context.checkpoint->path().string(),
-                         "",
-                         fmt::format("{}: {} of {} matrices are worse than their format explains, the worst has a relative "
-                                     "error of {:.3g} where {:.3g} is expected",
-                                     layer_text(layer), tally.bad, tally.all, tally.worst, tally.expected),
-                         {{"layer", std::to_string(layer)},
-                          {"bad", std::to_string(tally.bad)},
-                          {"matrices", std::to_string(tally.all)},
-                          {"worst_rel_rmse", short_number(tally.worst)},
-                          {"expected_rel_rmse", short_number(tally.expected)}}});
+    findings->push_back(
+        {Severity::kError,
+         "against-layer",
+         context.checkpoint->path().string(),
+         "",
+         fmt::format("{}: {} of {} matrices are worse than their format explains, the worst has a relative "
+                     "error of {:.3g} where {:.3g} is expected",
+                     layer_text(layer), tally.bad, tally.all, tally.worst, tally.expected),
+         {{"layer", std::to_string(layer)},
+          {"bad", std::to_string(tally.bad)},
+          {"matrices", std::to_string(tally.all)},
+          {"worst_rel_rmse", short_number(tally.worst)},
+          {"expected_rel_rmse", short_number(tally.expected)}}});
   }
 }
 

@@ -27,14 +27,16 @@ Finding zero_finding(const VerifyContext& context, size_t w) {
     return weight_finding(context, w, Severity::kNote, kName,
                           fmt::format("the vector of shape {} is zero throughout", shape), std::move(values));
   if (stats.sampled)
-    return weight_finding(context, w, Severity::kWarning, kName,
-                          fmt::format("the {} elements that were sampled of the matrix of shape {} are all zero: verify "
-                                      "without --quick to be sure",
-                                      stats.elements, shape),
-                          std::move(values));
+    return weight_finding(
+        context, w, Severity::kWarning, kName,
+        fmt::format("the {} elements that were sampled of the matrix of shape {} are all zero: verify "
+                    "without --quick to be sure",
+                    stats.elements, shape),
+        std::move(values));
   return weight_finding(
       context, w, Severity::kError, kName,
-      fmt::format("the matrix of shape {} is zero throughout: it was never filled. Take it from the source again", shape),
+      fmt::format("the matrix of shape {} is zero throughout: it was never filled. Take it from the source again",
+                  shape),
       std::move(values));
 }
 

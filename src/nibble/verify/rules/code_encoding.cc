@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "nibble/verify/code_stats.h"
 #include "nibble/verify/rule_helpers.h"
 
 namespace nibble {
@@ -53,9 +54,10 @@ Finding encoding_finding(const VerifyContext& context, size_t w, const Shape& sh
 Finding offset_finding(const VerifyContext& context, size_t w, const Shape& shape, bool has_zeros) {
   return part_finding(
       context, w, has_zeros ? PartKind::kZeros : PartKind::kCodes, Severity::kError, kName,
-      fmt::format("the zero point is off by one: the mean code is {:.2f}, the zero point {:.2f}, so that every weight is "
-                  "shifted by a whole step. Read the file as the other version of its layout (`checkpoint_format`)",
-                  shape.mean, shape.zero),
+      fmt::format(
+          "the zero point is off by one: the mean code is {:.2f}, the zero point {:.2f}, so that every weight is "
+          "shifted by a whole step. Read the file as the other version of its layout (`checkpoint_format`)",
+          shape.mean, shape.zero),
       {{"mean_code", fmt::format("{:.3f}", shape.mean)}, {"zero_point", fmt::format("{:.3f}", shape.zero)}});
 }
 
@@ -65,7 +67,8 @@ void check(const VerifyContext& context, Findings* findings) {
   for (size_t w = 0; w < weights.size(); ++w) {
     const WeightStats& stats = context.scan->weights[w];
     const Format& format = weights[w].format;
-    if (format.element != Element::kInt4 || stats.code_histogram.size() != 16 || stats.elements < kEnough) continue;
+    if (stats.code_histogram.size() != 16 || stats.elements < kEnough) continue;
+    if (code_shape(format) != CodeShape::kOffset) continue;
     const Shape shape = shape_of(stats);
     const double shift = std::fabs(shape.mean - shape.zero);
     const bool fixed_zero = format.zero == ZeroPoint::kNone;
@@ -78,7 +81,10 @@ void check(const VerifyContext& context, Findings* findings) {
     }
   }
   if (undecided == 0) return;
-  findings->push_back({Severity::kNote, std::string(kName), context.checkpoint->path().string(), "",
+  findings->push_back({Severity::kNote,
+                       std::string(kName),
+                       context.checkpoint->path().string(),
+                       "",
                        fmt::format("the codes of {} weights are not bell-shaped: their encoding cannot be proved from "
                                    "their histogram",
                                    undecided),

@@ -54,10 +54,10 @@ void check_group(const VerifyContext& context, const std::vector<size_t>& member
   const std::string stack = slices > 1 ? fmt::format(" ({} of {} slices; the worst is given)", differing, slices) : "";
   findings->push_back(part_finding(
       context, worst.high, PartKind::kSecondScale, Severity::kWarning, kName,
-      fmt::format("`{}` and `{}` have second-level scales of {:.4g} and {:.4g} (as multipliers), ratio {:.4f}{}: an engine "
-                  "that fuses them must keep both. `nibble quantize --unify-scales` writes one for both",
-                  weights[worst.low].name, weights[worst.high].name, worst.low_value, worst.high_value, worst.ratio(),
-                  stack),
+      fmt::format(
+          "`{}` and `{}` have second-level scales of {:.4g} and {:.4g} (as multipliers), ratio {:.4f}{}: an engine "
+          "that fuses them must keep both. `nibble quantize --unify-scales` writes one for both",
+          weights[worst.low].name, weights[worst.high].name, worst.low_value, worst.high_value, worst.ratio(), stack),
       {{"pair", weights[worst.low].name},
        {"low", fmt::format("{:.6g}", worst.low_value)},
        {"high", fmt::format("{:.6g}", worst.high_value)},

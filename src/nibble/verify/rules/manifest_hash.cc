@@ -18,8 +18,8 @@ constexpr uint64_t kSideFileLimit = uint64_t{1} << 30;  // configuration and tok
 
 Finding file_finding(const VerifyContext& context, const RecordedFile& record, std::string message,
                      FindingValues values) {
-  return {Severity::kError, std::string(kName), (context.checkpoint->folder() / record.file).string(), "",
-          std::move(message),  std::move(values)};
+  return {Severity::kError,   std::string(kName), (context.checkpoint->folder() / record.file).string(), "",
+          std::move(message), std::move(values)};
 }
 
 // The hash if it was (or can be) computed; "" in a quick run over weights.
@@ -46,21 +46,21 @@ void check_file(const VerifyContext& context, const RecordedFile& record, uint64
     return;
   }
   if (bytes != record.bytes) {
-    findings->push_back(file_finding(
-        context, record,
-        fmt::format("the file has {} bytes and {} are recorded: copy it again", with_commas(bytes),
-                    with_commas(record.bytes)),
-        {{"bytes", std::to_string(bytes)}, {"recorded", std::to_string(record.bytes)}}));
+    findings->push_back(file_finding(context, record,
+                                     fmt::format("the file has {} bytes and {} are recorded: copy it again",
+                                                 with_commas(bytes), with_commas(record.bytes)),
+                                     {{"bytes", std::to_string(bytes)}, {"recorded", std::to_string(record.bytes)}}));
     return;
   }
   const std::string sha256 = hash_of(context, record, path);
   if (sha256.empty()) ++*unhashed;
   if (sha256.empty() || sha256 == record.sha256) return;
-  findings->push_back(file_finding(context, record,
-                                   fmt::format("the content has changed: SHA-256 {} where {} is recorded. Copy the file "
-                                               "again, or make it again with `nibble quantize`",
-                                               sha256, record.sha256),
-                                   {{"sha256", sha256}, {"recorded", record.sha256}}));
+  findings->push_back(
+      file_finding(context, record,
+                   fmt::format("the content has changed: SHA-256 {} where {} is recorded. Copy the file "
+                               "again, or make it again with `nibble quantize`",
+                               sha256, record.sha256),
+                   {{"sha256", sha256}, {"recorded", record.sha256}}));
 }
 
 void check_tensors(const VerifyContext& context, Findings* findings) {
@@ -70,23 +70,28 @@ void check_tensors(const VerifyContext& context, Findings* findings) {
     recorded.insert(tensor.name);
     const int64_t found = table.find(tensor.name);
     if (found < 0) {
-      findings->push_back({Severity::kError, std::string(kName), context.manifest->path, tensor.name,
-                           "the tensor is recorded in the manifest but not stored: copy the folder again", {}});
+      findings->push_back({Severity::kError,
+                           std::string(kName),
+                           context.manifest->path,
+                           tensor.name,
+                           "the tensor is recorded in the manifest but not stored: copy the folder again",
+                           {}});
       continue;
     }
     const std::string& format = table.weights()[static_cast<size_t>(found)].format.name;
     if (tensor.format.empty() || tensor.format == format) continue;
-    findings->push_back(weight_finding(
-        context, static_cast<size_t>(found), Severity::kError, kName,
-        fmt::format("stored as {} where the manifest records {}: one of the two is from another run", format,
-                    tensor.format),
-        {{"stored", format}, {"recorded", tensor.format}}));
+    findings->push_back(
+        weight_finding(context, static_cast<size_t>(found), Severity::kError, kName,
+                       fmt::format("stored as {} where the manifest records {}: one of the two is from another run",
+                                   format, tensor.format),
+                       {{"stored", format}, {"recorded", tensor.format}}));
   }
   if (recorded.empty()) return;
   for (size_t w = 0; w < table.weights().size(); ++w) {
     if (recorded.contains(table.weights()[w].name)) continue;
-    findings->push_back(weight_finding(context, w, Severity::kWarning, kName,
-                                       "the tensor is stored but not recorded in the manifest: it came from elsewhere"));
+    findings->push_back(
+        weight_finding(context, w, Severity::kWarning, kName,
+                       "the tensor is stored but not recorded in the manifest: it came from elsewhere"));
   }
 }
 
@@ -95,8 +100,12 @@ void check(const VerifyContext& context, Findings* findings) {
     const bool malformed = std::any_of(context.reported->begin(), context.reported->end(),
                                        [](const Finding& finding) { return finding.rule == kName; });
     if (malformed) return;
-    findings->push_back({Severity::kNote, std::string(kName), context.checkpoint->folder().string(), "",
-                         "no nibble.json: no hashes are recorded to compare with", {}});
+    findings->push_back({Severity::kNote,
+                         std::string(kName),
+                         context.checkpoint->folder().string(),
+                         "",
+                         "no nibble.json: no hashes are recorded to compare with",
+                         {}});
     return;
   }
   uint64_t unhashed = 0;
@@ -109,7 +118,10 @@ void check(const VerifyContext& context, Findings* findings) {
   }
   check_tensors(context, findings);
   if (unhashed == 0) return;
-  findings->push_back({Severity::kNote, std::string(kName), context.manifest->path, "",
+  findings->push_back({Severity::kNote,
+                       std::string(kName),
+                       context.manifest->path,
+                       "",
                        fmt::format("{} recorded hashes were not compared: verify without --quick", unhashed),
                        {{"files", std::to_string(unhashed)}}});
 }

@@ -27,7 +27,8 @@ std::string runs_text(const std::set<int64_t>& numbers) {
     int64_t end = begin;
     while (++it != numbers.end() && *it == end + 1) end = *it;
     if (++shown > 4) return text + ", …";
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", begin == end ? std::to_string(begin) : fmt::format("{}-{}", begin, end));
+    text += fmt::format("{}{}", text.empty() ? "" : ", ",
+                        begin == end ? std::to_string(begin) : fmt::format("{}-{}", begin, end));
   }
   return text;
 }
@@ -42,11 +43,12 @@ Finding group_finding(const VerifyContext& context, const Group& group, int32_t 
     if (what == "experts") counts += fmt::format(" ({})", runs_text(members));
     values.emplace_back(format, std::to_string(members.size()));
   }
-  return weight_finding(context, group.first, severity, kName,
-                        fmt::format("layer {} mixes formats in one group: {}. Quantize all of them or none: kernels run "
-                                    "the group as one",
-                                    layer, counts),
-                        std::move(values));
+  return weight_finding(
+      context, group.first, severity, kName,
+      fmt::format("layer {} mixes formats in one group: {}. Quantize all of them or none: kernels run "
+                  "the group as one",
+                  layer, counts),
+      std::move(values));
 }
 
 void check_experts(const VerifyContext& context, Findings* findings) {
@@ -72,8 +74,8 @@ void check_attention(const VerifyContext& context, Findings* findings) {
   std::map<int32_t, Group> groups;
   for (size_t w = 0; w < weights.size(); ++w) {
     const ParamSpec& param = context.model->params[w];
-    const bool qkv = param.projection == Projection::kQ || param.projection == Projection::kK ||
-                     param.projection == Projection::kV;
+    const bool qkv =
+        param.projection == Projection::kQ || param.projection == Projection::kK || param.projection == Projection::kV;
     if (param.role != Role::kAttention || !qkv || weights[w].shape.size() != 2) continue;
     Group& group = groups[param.layer];
     if (group.members.empty()) group.first = w;

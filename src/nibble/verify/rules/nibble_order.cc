@@ -1,5 +1,5 @@
-// In which order the two codes of a byte stand is nowhere stored. With BASE it is proved: values read in the right order
-// correlate with the base's. Without one it can be proved only where columns are known apart: column norms of the
+// In which order the two codes of a byte stand is nowhere stored. With BASE it is proved: values read in the right
+// order correlate with the base's. Without one it can be proved only where columns are known apart: column norms of the
 // weight follow (or oppose) those of something unquantized on the same channels, a norm, a router, the embedding.
 //
 // Swapping the codes of every byte keeps the mean of a pair of columns and flips the sign of its difference. So the
@@ -75,8 +75,7 @@ void check_place(const VerifyContext& context, const MatrixPlace& own, const Mat
   const Weight& weight = context.model->table.weights()[own.weight];
   const uint64_t rows = std::min(kRows, own.rows);
   const auto mine = read_matrix_rows(*context.checkpoint, weight, own, 0, rows);
-  const auto theirs =
-      read_matrix_rows(*context.base, context.base_model->table.weights()[base.weight], base, 0, rows);
+  const auto theirs = read_matrix_rows(*context.base, context.base_model->table.weights()[base.weight], base, 0, rows);
   const double as_read = correlation(mine, theirs, own.cols, nullptr);
   const Order* best = nullptr;
   double best_value = as_read;
@@ -88,9 +87,10 @@ void check_place(const VerifyContext& context, const MatrixPlace& own, const Mat
   if (best == nullptr || best_value < 0.7 || best_value - as_read < 0.3) return;
   findings->push_back(part_finding(
       context, own.weight, PartKind::kCodes, Severity::kError, kName,
-      fmt::format("the codes are packed in another order ({}): correlation with BASE {:.3f} in that order, {:.3f} as read. "
-                  "Repack them, or declare the layout they were written in",
-                  best->name, best_value, as_read),
+      fmt::format(
+          "the codes are packed in another order ({}): correlation with BASE {:.3f} in that order, {:.3f} as read. "
+          "Repack them, or declare the layout they were written in",
+          best->name, best_value, as_read),
       {{"order", best->name},
        {"correlation", fmt::format("{:.4f}", best_value)},
        {"correlation_as_read", fmt::format("{:.4f}", as_read)}}));
@@ -213,10 +213,14 @@ class ChannelTest {
     const double pooled = tested == 0 ? 0 : sum / std::sqrt(tested);
     if (told || pooled > kSure || !any_packed_) return;
     if (pooled < -kSure) return report(-1, layers_.begin()->second, pooled);
-    findings_->push_back({Severity::kNote, std::string(kName), context_.checkpoint->path().string(), "",
-                          "the order of the two codes in a byte cannot be decided from these files (column norms do not "
-                          "follow those of norms, routers or embeddings): compare with `--against BASE`",
-                          {{"z", short_number(pooled)}}});
+    findings_->push_back(
+        {Severity::kNote,
+         std::string(kName),
+         context_.checkpoint->path().string(),
+         "",
+         "the order of the two codes in a byte cannot be decided from these files (column norms do not "
+         "follow those of norms, routers or embeddings): compare with `--against BASE`",
+         {{"z", short_number(pooled)}}});
   }
 
  private:
@@ -274,10 +278,11 @@ class ChannelTest {
     const size_t w = members.packed.empty() ? 0 : members.packed.front();
     findings_->push_back(part_finding(
         context_, w, PartKind::kCodes, Severity::kError, kName,
-        fmt::format("{}: the two codes of a byte are swapped: column norms follow those of the unquantized tensors on the "
-                    "same channels only if they are exchanged in pairs (z {:.1f}). Swap them, or declare the layout they "
-                    "were written in",
-                    layer_text(layer), z),
+        fmt::format(
+            "{}: the two codes of a byte are swapped: column norms follow those of the unquantized tensors on the "
+            "same channels only if they are exchanged in pairs (z {:.1f}). Swap them, or declare the layout they "
+            "were written in",
+            layer_text(layer), z),
         {{"layer", std::to_string(layer)}, {"z", short_number(z)}}));
   }
 

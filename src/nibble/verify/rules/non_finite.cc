@@ -15,19 +15,19 @@ constexpr const char* kWayOut = "fetch the file again, or make it again from its
 
 void check_dense(const VerifyContext& context, size_t w, const WeightStats& stats, Findings* findings) {
   if (stats.nans + stats.infinities == 0) return;
-  findings->push_back(part_finding(
-      context, w, PartKind::kCodes, Severity::kError, kName,
-      fmt::format("{} NaN and {} infinite among {} values, the first at element {}: {}", stats.nans, stats.infinities,
-                  stats.elements, stats.first_bad.value_or(0), kWayOut),
-      {{"nan", std::to_string(stats.nans)},
-       {"infinite", std::to_string(stats.infinities)},
-       {"values", std::to_string(stats.elements)},
-       {"first", std::to_string(stats.first_bad.value_or(0))}}));
+  findings->push_back(
+      part_finding(context, w, PartKind::kCodes, Severity::kError, kName,
+                   fmt::format("{} NaN and {} infinite among {} values, the first at element {}: {}", stats.nans,
+                               stats.infinities, stats.elements, stats.first_bad.value_or(0), kWayOut),
+                   {{"nan", std::to_string(stats.nans)},
+                    {"infinite", std::to_string(stats.infinities)},
+                    {"values", std::to_string(stats.elements)},
+                    {"first", std::to_string(stats.first_bad.value_or(0))}}));
 }
 
 void check_codes(const VerifyContext& context, size_t w, const WeightStats& stats, Findings* findings) {
   if (stats.code_histogram.size() != 256) return;
-  const std::vector<float> values = code_values(context.model->table.weights()[w].format.element);
+  const std::vector<float> values = code_values(context.model->table.weights()[w].format);
   uint64_t bad = 0;
   std::string codes;
   for (size_t c = 0; c < values.size(); ++c) {
@@ -36,10 +36,10 @@ void check_codes(const VerifyContext& context, size_t w, const WeightStats& stat
     codes += fmt::format("{}0x{:02X}", codes.empty() ? "" : ", ", c);
   }
   if (bad == 0) return;
-  findings->push_back(part_finding(
-      context, w, PartKind::kCodes, Severity::kError, kName,
-      fmt::format("{} of {} codes are no numbers ({}): {}", bad, stats.elements, codes, kWayOut),
-      {{"codes", codes}, {"count", std::to_string(bad)}, {"elements", std::to_string(stats.elements)}}));
+  findings->push_back(
+      part_finding(context, w, PartKind::kCodes, Severity::kError, kName,
+                   fmt::format("{} of {} codes are no numbers ({}): {}", bad, stats.elements, codes, kWayOut),
+                   {{"codes", codes}, {"count", std::to_string(bad)}, {"elements", std::to_string(stats.elements)}}));
 }
 
 void check_scales(const VerifyContext& context, size_t w, PartKind part, const ScaleStats& scales, const char* what,
@@ -62,10 +62,9 @@ void check_second(const VerifyContext& context, size_t w, const WeightStats& sta
   for (size_t slice = 0; slice < stats.second.size(); ++slice) {
     const float value = stats.second[slice];
     if (std::isfinite(value) && value >= 0) continue;
-    findings->push_back(part_finding(
-        context, w, PartKind::kSecondScale, Severity::kError, kName,
-        fmt::format("the second-level scale is {}: {}", value, kWayOut),
-        {{"value", fmt::format("{}", value)}, {"slice", std::to_string(slice)}}));
+    findings->push_back(part_finding(context, w, PartKind::kSecondScale, Severity::kError, kName,
+                                     fmt::format("the second-level scale is {}: {}", value, kWayOut),
+                                     {{"value", fmt::format("{}", value)}, {"slice", std::to_string(slice)}}));
     return;  // one a weight says enough
   }
 }

@@ -1,5 +1,6 @@
-// Packed or 8-bit data that nothing explains: an integer matrix, or 8-bit floats, whose scale is nowhere. Readers report
-// what they recognise as a broken module (`unmatched-part`); this catches what looks like weights to none of them.
+// Packed or 8-bit data that nothing explains: an integer matrix, or 8-bit floats, whose scale is nowhere. Readers
+// report what they recognise as a broken module (`unmatched-part`); this catches what looks like weights to none of
+// them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,9 +33,10 @@ std::set<std::string_view> reported_tensors(const VerifyContext& context) {
 Finding home_finding(const VerifyContext& context, size_t w, const StoredTensor& tensor, Severity severity) {
   return part_finding(
       context, w, PartKind::kCodes, severity, kName,
-      fmt::format("a matrix of type {} and shape {} without any scale: if it holds packed weights their scales are missing "
-                  "or misnamed",
-                  dtype_name(tensor.dtype), shape_text(tensor.shape)),
+      fmt::format(
+          "a matrix of type {} and shape {} without any scale: if it holds packed weights their scales are missing "
+          "or misnamed",
+          dtype_name(tensor.dtype), shape_text(tensor.shape)),
       {{"dtype", std::string(dtype_name(tensor.dtype))},
        {"shape", shape_text(tensor.shape)},
        {"bytes", std::to_string(tensor.bytes)}});
@@ -43,9 +45,8 @@ Finding home_finding(const VerifyContext& context, size_t w, const StoredTensor&
 void check(const VerifyContext& context, Findings* findings) {
   const auto& weights = context.model->table.weights();
   const auto reported = reported_tensors(context);
-  const bool any_quantized = std::any_of(weights.begin(), weights.end(), [](const Weight& weight) {
-    return !weight.opaque && !weight.format.is_dense();
-  });
+  const bool any_quantized = std::any_of(
+      weights.begin(), weights.end(), [](const Weight& weight) { return !weight.opaque && !weight.format.is_dense(); });
   for (size_t w = 0; w < weights.size(); ++w) {
     if (weights[w].parts.empty()) continue;
     const StoredTensor& tensor = context.checkpoint->tensors()[weights[w].parts.front().tensor];

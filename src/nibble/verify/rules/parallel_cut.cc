@@ -83,17 +83,18 @@ Finding cut_finding(const VerifyContext& context, const Cut& cut, size_t first, 
   const std::string fault =
       cut.width % cut.parts != 0
           ? fmt::format("{} {} cannot be divided by {}: remainder {}", cut.width, cut.axis, cut.parts, remainder)
-          : fmt::format("{} {} over {} GPUs are {} each, and scales cover blocks of {}: remainder {}", cut.width, cut.axis,
-                        cut.parts, local, cut.block, remainder);
-  return weight_finding(context, first, Severity::kError, kName,
-                        fmt::format("{} ({} {} tensors). Legal TP: {}{}", fault, tensors, role_name(cut.role), legal, expert),
-                        {{"width", std::to_string(cut.width)},
-                         {"tp", std::to_string(cut.parts)},
-                         {"local", std::to_string(local)},
-                         {"block", std::to_string(cut.block)},
-                         {"remainder", std::to_string(remainder)},
-                         {"legal_tp", legal},
-                         {"tensors", std::to_string(tensors)}});
+          : fmt::format("{} {} over {} GPUs are {} each, and scales cover blocks of {}: remainder {}", cut.width,
+                        cut.axis, cut.parts, local, cut.block, remainder);
+  return weight_finding(
+      context, first, Severity::kError, kName,
+      fmt::format("{} ({} {} tensors). Legal TP: {}{}", fault, tensors, role_name(cut.role), legal, expert),
+      {{"width", std::to_string(cut.width)},
+       {"tp", std::to_string(cut.parts)},
+       {"local", std::to_string(local)},
+       {"block", std::to_string(cut.block)},
+       {"remainder", std::to_string(remainder)},
+       {"legal_tp", legal},
+       {"tensors", std::to_string(tensors)}});
 }
 
 std::optional<Cut> cut_of(const VerifyContext& context, size_t w) {
@@ -144,8 +145,8 @@ void check_count(const VerifyContext& context, std::string_view what, std::strin
                        std::string(kName),
                        context.checkpoint->path().string(),
                        "",
-                       fmt::format("{} {} cannot be divided by {} {}: remainder {}. Legal: {}", count, what, option, parts,
-                                   count % parts, legal),
+                       fmt::format("{} {} cannot be divided by {} {}: remainder {}. Legal: {}", count, what, option,
+                                   parts, count % parts, legal),
                        {{"count", std::to_string(count)},
                         {"parts", std::to_string(parts)},
                         {"remainder", std::to_string(count % parts)},
@@ -157,7 +158,10 @@ void check(const VerifyContext& context, Findings* findings) {
   if (options.tp <= 1 && options.ep <= 1) return;
   const ModelSpec& spec = context.model->spec;
   if (context.model->family == nullptr) {
-    findings->push_back({Severity::kNote, std::string(kName), context.checkpoint->path().string(), "",
+    findings->push_back({Severity::kNote,
+                         std::string(kName),
+                         context.checkpoint->path().string(),
+                         "",
                          fmt::format("how `{}` is cut over GPUs is not known: --tp and --ep were not checked",
                                      context.model->family_name),
                          {}});
@@ -172,7 +176,7 @@ void check(const VerifyContext& context, Findings* findings) {
 
 }  // namespace
 
-extern const Rule kParallelCut = {kName, "--tp, --ep: cuts inside a scale's block, heads and experts that do not divide",
-                                  check};
+extern const Rule kParallelCut = {
+    kName, "--tp, --ep: cuts inside a scale's block, heads and experts that do not divide", check};
 
 }  // namespace nibble

@@ -34,15 +34,16 @@ void check(const VerifyContext& context, Findings* findings) {
     const std::string shape = shape_text(weights[w].shape);
     findings->push_back(weight_finding(
         context, w, *severity, kName,
-        fmt::format("the {} of shape {} is stored in {}: keep it in 16 bits (`--keep {}`), as the field's engines expect",
-                    role_name(role), shape, weights[w].format.name, role_name(role)),
+        fmt::format(
+            "the {} of shape {} is stored in {}: keep it in 16 bits (`--keep {}`), as the field's engines expect",
+            role_name(role), shape, weights[w].format.name, role_name(role)),
         {{"role", std::string(role_name(role))}, {"format", weights[w].format.name}, {"shape", shape}}));
   }
 }
 
 }  // namespace
 
-extern const Rule kQuantizedRouter = {kName, "router or norm (error), latent projection or embedding (warning) in low bits",
-                                      check};
+extern const Rule kQuantizedRouter = {
+    kName, "router or norm (error), latent projection or embedding (warning) in low bits", check};
 
 }  // namespace nibble

@@ -68,15 +68,15 @@ void check_weight(const VerifyContext& context, size_t w, const Band& band, Find
   const bool other_fits = reversed < band.high * band.tolerance && reversed > band.low / band.tolerance;
   if (as_read <= 0 || !outside || !other_fits) return;
   const std::string reference =
-      band.matrices == 0 ? "weights in general"
-                         : fmt::format("the {} dense matrices here", band.matrices);
+      band.matrices == 0 ? "weights in general" : fmt::format("the {} dense matrices here", band.matrices);
   findings->push_back(part_finding(
       context, w, two_level ? PartKind::kSecondScale : PartKind::kScales, Severity::kError, kName,
-      fmt::format("the {} is stored as the reciprocal of what its name means: as read the weight has a root mean square "
-                  "of {:.3g}, read the other way {:.3g}, and {} lie in {:.3g} to {:.3g} (ratio {:.3g}). Store 1/x, or "
-                  "use the other convention's name",
-                  two_level ? "second-level scale" : "scale", as_read, reversed, reference, band.low, band.high,
-                  as_read / reversed),
+      fmt::format(
+          "the {} is stored as the reciprocal of what its name means: as read the weight has a root mean square "
+          "of {:.3g}, read the other way {:.3g}, and {} lie in {:.3g} to {:.3g} (ratio {:.3g}). Store 1/x, or "
+          "use the other convention's name",
+          two_level ? "second-level scale" : "scale", as_read, reversed, reference, band.low, band.high,
+          as_read / reversed),
       {{"stored", short_number(two_level ? static_cast<double>(stats.second.front()) : stats.scales.geometric_mean())},
        {"rms_as_read", short_number(as_read)},
        {"rms_reversed", short_number(reversed)},

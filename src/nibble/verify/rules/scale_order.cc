@@ -25,7 +25,9 @@ Proof proof_for(Element element) { return element_bits(element) == 8 ? Proof{16,
 
 // The largest finite magnitude code: 0x7E, 0x7B, 7.
 uint8_t top_code(Element element) {
-  const std::vector<float> values = code_values(element);
+  Format format;
+  format.element = element;
+  const std::vector<float> values = code_values(format);
   size_t top = 0;
   for (size_t c = 0; c < values.size() / 2; ++c) {
     if (std::isfinite(values[c])) top = c;
@@ -50,13 +52,15 @@ bool is_float_element(Element element) {
 
 Finding order_finding(const VerifyContext& context, const Tally& tally, Element element) {
   const std::string share = percent_text(tally.full, tally.blocks);
-  const std::string where = tally.weights > 1 ? fmt::format(" (over {} weights, this is the first)", tally.weights) : "";
+  const std::string where =
+      tally.weights > 1 ? fmt::format(" (over {} weights, this is the first)", tally.weights) : "";
   return part_finding(
       context, tally.first, PartKind::kScales, Severity::kError, kName,
-      fmt::format("all scales are powers of two, and yet {} of {} blocks ({}){} reach the largest code 0x{:02X}: the scales "
-                  "were rounded after the codes were made, and values are up to twice too large. Quantize again, "
-                  "rounding the scale first",
-                  tally.full, tally.blocks, share, where, top_code(element)),
+      fmt::format(
+          "all scales are powers of two, and yet {} of {} blocks ({}){} reach the largest code 0x{:02X}: the scales "
+          "were rounded after the codes were made, and values are up to twice too large. Quantize again, "
+          "rounding the scale first",
+          tally.full, tally.blocks, share, where, top_code(element)),
       {{"share", share},
        {"full_blocks", std::to_string(tally.full)},
        {"blocks", std::to_string(tally.blocks)},
@@ -71,7 +75,8 @@ void check(const VerifyContext& context, Findings* findings) {
     const Element element = weights[w].format.element;
     if (weights[w].format.is_dense() || !is_float_element(element) || weights[w].format.two_level) continue;
     if (stats.blocks == 0 || stats.scales.good == 0 || stats.scales.powers_of_two != stats.scales.good) continue;
-    const Tally tally = {stats.block_max_histogram[top_code(element)], stats.blocks - stats.block_max_histogram[0], w, 1};
+    const Tally tally = {stats.block_max_histogram[top_code(element)], stats.blocks - stats.block_max_histogram[0], w,
+                         1};
     if (tally.blocks >= proof_for(element).blocks) {
       if (proved(tally, element)) findings->push_back(order_finding(context, tally, element));
       continue;

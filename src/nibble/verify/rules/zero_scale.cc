@@ -36,10 +36,11 @@ void check_block_scales(const VerifyContext& context, size_t w, const WeightStat
   if (stats.dead_blocks == 0) return;
   findings->push_back(part_finding(
       context, w, PartKind::kScales, Severity::kWarning, kName,
-      fmt::format("{} of {} blocks have scale zero but codes that are not: they decode to zero. The scale has "
-                  "underflowed; quantize again with a second-level scale that brings the largest block scale to the top "
-                  "of its range",
-                  stats.dead_blocks, stats.blocks),
+      fmt::format(
+          "{} of {} blocks have scale zero but codes that are not: they decode to zero. The scale has "
+          "underflowed; quantize again with a second-level scale that brings the largest block scale to the top "
+          "of its range",
+          stats.dead_blocks, stats.blocks),
       {{"blocks", std::to_string(stats.dead_blocks)}, {"of", std::to_string(stats.blocks)}}));
 }
 
