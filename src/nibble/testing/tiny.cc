@@ -27,16 +27,11 @@ DenseView floats_view(std::span<const float> values) {
 }
 
 Json common_config(const TinyOptions& o) {
-  return {{"hidden_size", o.hidden},
-          {"num_hidden_layers", o.layers},
-          {"num_attention_heads", o.heads},
-          {"num_key_value_heads", o.kv_heads},
-          {"head_dim", o.head_dim},
-          {"vocab_size", o.vocabulary},
-          {"hidden_act", "silu"},
-          {"max_position_embeddings", 512},
-          {"rms_norm_eps", 1e-6},
-          {"tie_word_embeddings", false},
+  return {{"hidden_size", o.hidden},        {"num_hidden_layers", o.layers},
+          {"num_attention_heads", o.heads}, {"num_key_value_heads", o.kv_heads},
+          {"head_dim", o.head_dim},         {"vocab_size", o.vocabulary},
+          {"hidden_act", "silu"},           {"max_position_embeddings", 512},
+          {"rms_norm_eps", 1e-6},           {"tie_word_embeddings", false},
           {"torch_dtype", "bfloat16"}};
 }
 

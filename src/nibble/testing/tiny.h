@@ -1,6 +1,6 @@
 // Small checkpoints in memory, to be broken one tensor at a time: the `tiny` of the cases from the field (Qwen3-MoE
-// layout, BF16: 2 layers, 4 experts, H = 64, I = 32, vocabulary 256, untied head: 45 tensors), the same sizes as gpt-oss,
-// and any folder that is on disk already.
+// layout, BF16: 2 layers, 4 experts, H = 64, I = 32, vocabulary 256, untied head: 45 tensors), the same sizes as
+// gpt-oss, and any folder that is on disk already.
 //
 //   TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
 //   tiny.quantize("compressed-tensors", "int4-g32");
@@ -64,8 +64,8 @@ class TinyCheckpoint {
   void set_values(const std::string& name, std::span<const float> values);
   void scale_values(const std::string& name, float factor);
 
-  // Every dense tensor that matches `glob` becomes `format` in the convention `layout`, with its configuration. Gate and
-  // up get second-level scales of their own.
+  // Every dense tensor that matches `glob` becomes `format` in the convention `layout`, with its configuration. Gate
+  // and up get second-level scales of their own.
   void quantize(std::string_view layout, std::string_view format, std::string_view glob = "*.mlp.experts.*");
 
   // Any number of shards (with an index from two on), and config.json.

@@ -53,12 +53,12 @@ void TinyCheckpoint::quantize_one(const std::string& name, std::string_view layo
   tensors_.erase(name);
   for (const PartDecl& part : parts)
     add(part.tensor.name, part.tensor.dtype, part.tensor.shape, std::vector<std::byte>(part.tensor.bytes()));
-  const Quantizer quantizer({format, default_rule(format), BitExact::kNone});
+  const Quantizer quantizer({format, default_rule(format), BitExact::kNone, request.second_level});
   for (uint64_t slice = 0; slice < slices; ++slice) {
     const float* from = values.data() + slice * rows * cols;
     const DenseView view = {reinterpret_cast<const std::byte*>(from), Element::kF32, rows, cols, cols * sizeof(float)};
     EncodedMatrix matrix = EncodedMatrix::make(format, rows, cols);
-    matrix.tensor_scale = quantizer.tensor_scale(abs_max(view).amax, Element::kBF16, request.second_level);
+    matrix.tensor_scale = quantizer.tensor_scale(abs_max(view).amax);
     NIBBLE_CHECK(!quantizer.encode(view, matrix.tensor_scale, matrix.mutable_view(), nullptr));
     for (const PartRun& run : convention.emit(request, slice, 0, matrix.view())) {
       auto& data = at(parts[run.part].tensor.name).data;

@@ -136,7 +136,7 @@ std::optional<ErrorSums> expected_errors(const Format& format, const std::vector
     return difference(rows, decoded);
   }
   if (family_of(format).default_rule.empty() || check_shape(format, count, cols)) return std::nullopt;
-  const Quantizer quantizer({format, default_rule(format), BitExact::kNone});
+  const Quantizer quantizer({format, default_rule(format)});
   EncodedMatrix matrix = EncodedMatrix::make(format, count, cols);
   matrix.tensor_scale = quantizer.tensor_scale(amax);
   MutableEncodedView out = matrix.mutable_view();
