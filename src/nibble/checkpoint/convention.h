@@ -16,6 +16,7 @@
 
 #include "nibble/base/finding.h"
 #include "nibble/checkpoint/checkpoint.h"
+#include "nibble/checkpoint/declared_sizes.h"
 #include "nibble/checkpoint/quant_hints.h"
 #include "nibble/numerics/encoded.h"
 #include "nibble/numerics/format.h"
@@ -80,7 +81,11 @@ struct ModuleParts {
 struct ReadContext {
   const Checkpoint* checkpoint = nullptr;
   QuantHints hints;
+  std::vector<DeclaredSizes> declared;  // one per carrier of quantization settings
   Findings* findings = nullptr;
+
+  // The carrier that declares one of `methods`, or null.
+  const DeclaredSizes* declared_for(std::span<const std::string_view> methods) const;
 };
 
 // What is to be written as one logical weight.
@@ -107,7 +112,7 @@ struct PartRun {
 // What the configuration must tell.
 struct ConfigRequest {
   Format format;
-  std::string rule;           // stored in the observer field
+  std::string rule;           // stored beside the observer's name where the convention has such a field
   std::string source_family;  // model_type of the source
   Element model_dtype = Element::kBF16;
   std::vector<std::string> quantized;   // module names (no ".weight"), sorted
@@ -124,25 +129,26 @@ class Convention {
   virtual ~Convention() = default;
   virtual std::string_view name() const = 0;  // also the --layout name if writable
 
+  // Values of quant_method that declare this convention; empty for dense. Used to find contradictions.
+  virtual std::span<const std::string_view> methods() const = 0;
+
   // ---- reading
   // Last name components (or "_blocks"-like tails) by which stored names are split into module and suffix.
   virtual std::span<const std::string_view> suffixes() const = 0;
-  // Claims what of `module` it recognises; appends weights; returns the number of parts consumed via `used` (same order
-  // as module.parts). A recognised but broken module (scale without weight, wrong shape) is a finding, not a claim.
+  // Claims what of `module` it recognises: appends weights and marks the parts in `used` (same order as module.parts;
+  // parts that an earlier convention used are already marked). A recognised but broken module (scale without weight,
+  // wrong shape) is a finding, not a weight: its parts are marked too, so that nobody reports them twice.
   virtual void claim(const ModuleParts& module, const ReadContext& context, std::vector<Weight>* weights,
                      std::vector<bool>* used) const = 0;
   // False: rows of a matrix cannot be read apart cheaply (GPTQ, AWQ, transposed): read() wants whole slices.
   virtual bool rows_contiguous(const Weight& weight) const = 0;
-  // Rows [row_begin, row_begin + rows) of slice `slice`, logical orientation and plain row order.
+  // Rows [row_begin, row_begin + rows) of slice `slice`, as stored: row_order is read_rows()'s (weight_table.h).
   virtual EncodedMatrix read(const Checkpoint& checkpoint, const Weight& weight, uint64_t slice, uint64_t row_begin,
                              uint64_t rows) const = 0;
 
   // ---- writing (defaults: nothing can be written)
   virtual bool can_write(const Format& format) const;
   virtual ExpertForm expert_form() const;
-  // Is this how releases of model family `family` are written in `format` (gpt-oss: its own MXFP4)? Then it is the
-  // default layout for that family's 16-bit checkpoints too.
-  virtual bool is_own_layout_of(std::string_view family, const Format& format) const;
   virtual SecondLevel second_level() const;
   virtual std::vector<PartDecl> declare(const WriteRequest& request) const;
   // Turns encoded rows into part bytes. Row cuts are multiples of 128 (or the end).
@@ -152,8 +158,6 @@ class Convention {
   virtual std::vector<std::pair<std::string, std::string>> write_config(const ConfigRequest& request,
                                                                         Json* config) const;
 };
-
-inline constexpr std::string_view kDefaultLayout = "compressed-tensors";
 
 // The list: convention_list.cc holds its rows and nothing else.
 std::span<const Convention* const> conventions();

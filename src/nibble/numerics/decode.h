@@ -1,9 +1,8 @@
-// Canonical arrays to float32. One place for every format:
-//   value = q * s                                   (kNone)
-//   value = (q * s) * second                        (kMultiply; q * s is exact for 4-bit elements)
-//   value = q * (s / second)                        (kDivide)
-//   value = (code - zero) * s   with ZeroPoint::kCode;   value = s * code + min   with kMin
-// each operation rounded to float32 (E4M3 * E8M0, E2M1 * anything and integers * 16-bit scales are exact).
+// Canonical arrays to float32. One place for every format. A block's effective scale is made first, as the producers'
+// own decoders do, and then one product per element:
+//   e = s, s * second (kMultiply) or s / second (kDivide)
+//   value = q * e;   (code - zero) * e with ZeroPoint::kCode;   code * e + min with kMin
+// each operation rounded to float32. With one level, 4-bit elements and scales of at most 16 bits the product is exact.
 #pragma once
 
 #include <cstddef>

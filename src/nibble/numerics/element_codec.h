@@ -60,16 +60,10 @@ NIBBLE_HD constexpr uint8_t encode_element(Element element, float x, const Block
   switch (element) {
     case Element::kE2M1: {
       const float t = round_to(arithmetic.quotient, x / block.divisor);
-      // The sign rules look at x, not at t, which may have underflowed.
-      const uint32_t code = arithmetic.ties == Ties::kTowardZero ? e2m1_encode_ties_down(t, ZeroSign::kCanonical)
-                                                                 : e2m1_encode(t, ZeroSign::kCanonical);
-      const uint32_t size = code & 7u;
-      return static_cast<uint8_t>((code_sign(x, size == 0, arithmetic.zero_sign) << 3) | size);
+      return arithmetic.ties == Ties::kTowardZero ? e2m1_encode_ties_down(t, arithmetic.zero_sign)
+                                                  : e2m1_encode(t, arithmetic.zero_sign);
     }
-    case Element::kE4M3: {
-      const uint32_t size = e4m3_magnitude(round_to(arithmetic.quotient, x / block.divisor));
-      return static_cast<uint8_t>((code_sign(x, size == 0, arithmetic.zero_sign) << 7) | size);
-    }
+    case Element::kE4M3: return e4m3_encode(round_to(arithmetic.quotient, x / block.divisor), arithmetic.zero_sign);
     case Element::kInt4: return encode_integer(x, block, arithmetic, kInt4Offset);
     case Element::kInt8: return encode_integer(x, block, arithmetic, 0);
     default: return 0;

@@ -21,12 +21,23 @@ namespace nibble {
 
 // Whose bytes are wanted: nibble's own rules, or exactly those of a library of the field (FORMATS.md §2.2, §2.3: their
 // arithmetic in the weight's type, their zero signs, their constants).
-enum class BitExact : uint8_t { kNone, kCompressedTensors, kModelOpt };
+enum class BitExact : uint8_t {
+  kNone,
+  kCompressedTensors,
+  kModelOpt,
+  kGgml,  // int4.extreme8 in int4-g32 with binary16 scales (Q4_0), mx.floor in mxfp4
+};
+
+// The rule whose bytes that library writes into this format; "" if it writes none, or not by any of our rules.
+std::string_view bit_exact_rule(BitExact who, const Format& format);
 
 struct QuantizeOptions {
   Format format;
   NamedRule rule;
   BitExact bit_exact = BitExact::kNone;
+  // The form in which the file holds the second-level scale; kNone: the rule's own. Asking for it here and not dividing
+  // afterwards matters, since 1/x rounds.
+  SecondLevel second_level = SecondLevel::kNone;
 };
 
 // NaN and infinity have no code: the caller words the error, since it knows file and tensor.

@@ -1,8 +1,8 @@
 // The inner loops of numerics, one table of functions for each instruction set. All tables give the same bits: the
 // scalar one is the reference, written with the codecs alone; the others are tested against it.
 //
-// Columns are counted from the start of a row's piece; pieces start on a multiple of 8 columns and of the block, so that
-// sums and nibbles do not depend on how a row is cut.
+// Columns are counted from the start of a row's piece; pieces start on a multiple of 8 columns and of the block, so
+// that sums and nibbles do not depend on how a row is cut.
 #pragma once
 
 #include <cstddef>
@@ -60,9 +60,9 @@ struct Kernels {
   void (*store)(Element element, const float* in, uint64_t count, std::byte* out);
   // Pattern of the largest magnitude of dense elements as float32; from 0x7f800000 on there is an infinity or a NaN.
   uint32_t (*abs_max)(Element element, const std::byte* in, uint64_t count);
-  // Per block: the larger of what stands in the array and the largest magnitude (as a pattern, like abs_max), the
-  // minimum or the maximum of x. NaNs may be lost by min_max, never by abs_max.
-  void (*block_abs_max)(const float* x, uint64_t cols, uint64_t block_cols, uint32_t* amax);
+  // Per block: the larger of what stands in the array and the largest magnitude, compared as patterns like abs_max, so
+  // that infinities and NaNs win; or the minimum and maximum of x, where NaNs may be lost.
+  void (*block_abs_max)(const float* x, uint64_t cols, uint64_t block_cols, float* amax);
   void (*block_min_max)(const float* x, uint64_t cols, uint64_t block_cols, float* min, float* max);
   // `sums` may be null.
   void (*encode)(const EncodeJob& job, RowSums* sums);

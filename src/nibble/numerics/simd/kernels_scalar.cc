@@ -23,8 +23,7 @@ auto with_element(Element element, Body body) {
     case Element::kF32: return body([](const std::byte* at) { return read_bits<float>(at); }, 4);
     case Element::kBF16: return body([](const std::byte* at) { return bf16_decode(read_bits<uint16_t>(at)); }, 2);
     case Element::kF16: return body([](const std::byte* at) { return f16_decode(read_bits<uint16_t>(at)); }, 2);
-    case Element::kF64:
-      return body([](const std::byte* at) { return static_cast<float>(read_bits<double>(at)); }, 8);
+    case Element::kF64: return body([](const std::byte* at) { return static_cast<float>(read_bits<double>(at)); }, 8);
     case Element::kE4M3: return body([](const std::byte* at) { return e4m3_decode(read_bits<uint8_t>(at)); }, 1);
     case Element::kE5M2: return body([](const std::byte* at) { return e5m2_decode(read_bits<uint8_t>(at)); }, 1);
     default: break;
@@ -66,10 +65,10 @@ uint32_t abs_max(Element element, const std::byte* in, uint64_t count) {
   });
 }
 
-void block_abs_max(const float* x, uint64_t cols, uint64_t block_cols, uint32_t* amax) {
+void block_abs_max(const float* x, uint64_t cols, uint64_t block_cols, float* amax) {
   for (uint64_t k = 0; k < cols; ++k) {
-    uint32_t& largest = amax[k / block_cols];
-    largest = std::max(largest, magnitude_bits(x[k]));
+    float& largest = amax[k / block_cols];
+    largest = bits_float(std::max(float_bits(largest), magnitude_bits(x[k])));
   }
 }
 
