@@ -189,7 +189,7 @@ def deepseek_fp8():
     return f"deepseek_v3_fp8: {len(stored)} tensors"
 
 
-IN, OUT, GROUP = 256, 32, 128
+IN, OUT, GROUP = 256, 16, 128
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]  # the nibble i of a word holds column AWQ_ORDER[i]
 
 
