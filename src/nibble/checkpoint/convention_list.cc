@@ -3,7 +3,13 @@
 #include "nibble/checkpoint/convention.h"
 
 #define NIBBLE_CONVENTIONS(ROW) \
+  ROW(gguf_blocks)              \
   ROW(gpt_oss)                  \
+  ROW(gptq)                     \
+  ROW(awq)                      \
+  ROW(modelopt)                 \
+  ROW(deepseek_v4)              \
+  ROW(deepseek)                 \
   ROW(compressed_tensors)       \
   ROW(dense)
 

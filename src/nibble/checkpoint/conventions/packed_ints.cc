@@ -9,6 +9,7 @@
 #include "nibble/base/error.h"
 #include "nibble/checkpoint/conventions/part_reader.h"
 #include "nibble/checkpoint/conventions/rows.h"
+#include "nibble/checkpoint/conventions/stored_formats.h"
 
 namespace nibble {
 
@@ -47,13 +48,12 @@ void read_packed_zeros(const Checkpoint& checkpoint, const Weight& weight, const
   std::vector<uint32_t> stored(count * scale_cols);
   read_part_rows(checkpoint, tensor, scale_cols * 4, slice * words(weight.rows(), bits) + first, count,
                  reinterpret_cast<std::byte*>(stored.data()), scale_cols * 4);
-  const uint32_t mask = bits == 4 ? 0xF : 0xFF;
   for (uint64_t r = 0; r < out->rows; ++r) {
     const uint64_t row = row_begin + r;
     const uint32_t* line = stored.data() + (row / per_word - first) * scale_cols;
     const auto shift = static_cast<uint32_t>(row % per_word * bits);
     for (uint64_t c = 0; c < scale_cols; ++c) {
-      out->zeros[r * scale_cols + c] = static_cast<uint8_t>((line[c] >> shift) & mask);
+      out->zeros[r * scale_cols + c] = canonical_zero(line[c] >> shift, bits);
     }
   }
 }
@@ -63,8 +63,8 @@ void read_unpacked_zeros(const Checkpoint& checkpoint, const Weight& weight, con
   const uint64_t scale_cols = weight.format.scale_cols(weight.cols());
   read_part_rows(checkpoint, tensor, scale_cols, slice * weight.rows() + row_begin, out->rows,
                  reinterpret_cast<std::byte*>(out->zeros.data()), scale_cols);
-  const uint8_t offset = bits == 4 ? 8 : 128;
-  for (uint8_t& zero : out->zeros) zero = static_cast<uint8_t>(zero + offset);
+  if (bits == 8) return;  // signed, as the canonical array
+  for (uint8_t& zero : out->zeros) zero = static_cast<uint8_t>(zero + 8);
 }
 
 }  // namespace

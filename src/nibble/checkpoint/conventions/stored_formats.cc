@@ -33,6 +33,10 @@ Format int_format(uint64_t bits, uint64_t group, ScaleType scale, bool zeros) {
           .two_level = false};
 }
 
+uint8_t canonical_zero(uint32_t offset_binary, uint64_t bits) {
+  return static_cast<uint8_t>(bits == 4 ? offset_binary & 0xF : (offset_binary & 0xFF) ^ 0x80);
+}
+
 Format byte_format(Element element, const ScaleGrid& grid, ScaleType scale, bool zeros) {
   return {.name = byte_name(element, grid, scale) + (zeros ? "-asym" : ""),
           .element = element,

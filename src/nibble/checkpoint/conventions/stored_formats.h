@@ -16,6 +16,8 @@ struct ScaleGrid {
 
 // 4- or 8-bit integers, offset binary, along rows in groups of `group` columns (0: whole rows).
 Format int_format(uint64_t bits, uint64_t group, ScaleType scale, bool zeros);
+// The low `bits` bits of an offset-binary zero point as the canonical arrays have it: 0..15, or a signed byte.
+uint8_t canonical_zero(uint32_t offset_binary, uint64_t bits);
 // E4M3 or I8 elements with scales in any grid.
 Format byte_format(Element element, const ScaleGrid& grid, ScaleType scale, bool zeros = false);
 Format mxfp4_format();

@@ -30,7 +30,8 @@ std::optional<Format> parse_sizes(std::string_view name) {
                 .block_cols = *cols};
 }
 
-double typical_rel_rmse(const Format&) { return 0; }
+// Measured, see format_error_test.cc.
+double typical_rel_rmse(const Format&) { return 0.02645; }
 
 }  // namespace
 

@@ -15,7 +15,8 @@ std::optional<Format> parse_tensor(std::string_view name) {
       .name = std::string(name), .element = Element::kE4M3, .scale = ScaleType::kF32, .block_rows = 0, .block_cols = 0};
 }
 
-double typical_rel_rmse(const Format&) { return 0; }
+// Measured, see format_error_test.cc.
+double typical_rel_rmse(const Format&) { return 0.02645; }
 
 }  // namespace
 

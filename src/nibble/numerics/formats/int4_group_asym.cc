@@ -17,7 +17,16 @@ std::optional<Format> parse(std::string_view name) {
                 .zero = ZeroPoint::kCode};
 }
 
-double typical_rel_rmse(const Format& format) { return error_at_group(format.block_cols, {{16, 0}}); }
+double typical_rel_rmse(const Format& format) {
+  return error_at_group(format.block_cols, {{16, 0.0695},
+                                            {32, 0.0808},
+                                            {64, 0.0910},
+                                            {128, 0.1005},
+                                            {256, 0.1093},
+                                            {512, 0.1176},
+                                            {1024, 0.1255},
+                                            {4096, 0.1401}});
+}
 
 }  // namespace
 

@@ -9,7 +9,8 @@ std::optional<Format> parse(std::string_view name) {
   return Format{.name = std::string(name), .element = Element::kE4M3, .scale = ScaleType::kE8M0, .block_cols = 32};
 }
 
-double typical_rel_rmse(const Format&) { return 0; }
+// Measured, see format_error_test.cc.
+double typical_rel_rmse(const Format&) { return 0.02795; }
 
 }  // namespace
 

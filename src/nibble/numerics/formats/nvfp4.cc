@@ -13,7 +13,8 @@ std::optional<Format> parse(std::string_view name) {
                 .two_level = true};
 }
 
-double typical_rel_rmse(const Format&) { return 0; }
+// Measured, see format_error_test.cc.
+double typical_rel_rmse(const Format&) { return 0.0951; }
 
 }  // namespace
 
