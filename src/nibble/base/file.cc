@@ -33,6 +33,14 @@ Error system_error(const std::string& doing, const Path& path, int code) {
   return error;
 }
 
+// The error number, 0 when done.
+int sync_descriptor(int fd) {
+  while (syscalls().fsync(fd) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
 void read_fully(int fd, const Path& path, uint64_t offset, std::span<std::byte> out) {
   while (!out.empty()) {
     const ssize_t n = syscalls().pread(fd, out.data(), std::min(out.size(), kMaxIoBytes), static_cast<off_t>(offset));
@@ -121,7 +129,8 @@ OutputFile OutputFile::create(const Path& final_path, uint64_t reserve) {
   file.fd_ = ::open(file.partial_path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file.fd_ < 0) throw system_error("cannot create", file.partial_path_, errno);
   if (reserve > 0) {
-    const int code = syscalls().fallocate(file.fd_, 0, static_cast<off_t>(reserve));
+    int code = EINTR;
+    while (code == EINTR) code = syscalls().fallocate(file.fd_, 0, static_cast<off_t>(reserve));
     // Some file systems cannot reserve; then a full disk shows at the write.
     if (code != 0 && code != EOPNOTSUPP && code != EINVAL && code != ENOSYS) {
       throw system_error("cannot reserve space", file.partial_path_, code)
@@ -170,7 +179,7 @@ void OutputFile::read_at(uint64_t offset, std::span<std::byte> out) const {
 
 void OutputFile::commit() {
   NIBBLE_CHECK(fd_ >= 0);
-  if (syscalls().fsync(fd_) != 0) throw system_error("cannot sync", partial_path_, errno);
+  if (const int code = sync_descriptor(fd_); code != 0) throw system_error("cannot sync", partial_path_, code);
   if (syscalls().rename(partial_path_.c_str(), final_path_.c_str()) != 0)
     throw system_error("cannot rename", partial_path_, errno);
   ::close(std::exchange(fd_, -1));
@@ -201,7 +210,7 @@ void write_atomically(const Path& path, std::string_view content) {
   write_atomically(path, std::as_bytes(std::span(content)));
 }
 
-void copy_file(const Path& from, const Path& to) {
+void copy_atomically(const Path& from, const Path& to) {
   constexpr uint64_t kChunk = uint64_t{4} << 20;
   const InputFile in = InputFile::open(from);
   OutputFile out = OutputFile::create(to, in.size());
@@ -229,7 +238,7 @@ std::vector<Path> list_files(const Path& folder) {
 uint64_t free_bytes(const Path& folder) {
   Path place = folder.empty() ? Path(".") : folder;
   std::error_code ignored;
-  while (!std::filesystem::exists(place, ignored) && place.has_relative_path()) {
+  while (!std::filesystem::exists(place, ignored) && place.has_relative_path() && place != ".") {
     place = place.parent_path().empty() ? Path(".") : place.parent_path();
   }
   struct statvfs info{};
@@ -242,7 +251,7 @@ void sync_folder(const Path& folder) {
   const int fd = ::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) throw system_error("cannot open the folder", place, errno);
   // Some network file systems cannot sync a folder (EINVAL); the rename itself is durable enough there.
-  const int code = syscalls().fsync(fd) == 0 ? 0 : errno;
+  const int code = sync_descriptor(fd);
   ::close(fd);
   if (code != 0 && code != EINVAL) throw system_error("cannot sync the folder", place, code);
 }
