@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kQuotedBytes = 200;
 
 // Builds the value itself instead of through the library's own builder, which takes double keys in silence and looks
-// every new key of an ordered object up from the front: a weight map of 500,000 names would take half an hour.
+// every new key of an ordered object up from the front: 500,000 names take more than ten minutes.
 class StrictBuilder : public nlohmann::json_sax<Json> {
  public:
   explicit StrictBuilder(const std::string& source_name) : source_(source_name) {}
