@@ -198,6 +198,18 @@ TEST(OutputFile, LeftoverOfAKilledRunIsOverwritten) {
   EXPECT_EQ(read_text(dir / "f", 100), "new");
 }
 
+TEST(OutputFile, TwoWritersOfOneFileAreRefused) {
+  const TempDir dir;
+  OutputFile first = OutputFile::create(dir / "f");
+  first.write_at(0, bytes_of("first"));
+  EXPECT_THAT(error_of([&] { OutputFile::create(dir / "f"); }),
+              AllOf(HasSubstr("another process is writing"), HasSubstr((dir / "f.partial").string())));
+  first.commit();  // undisturbed
+  EXPECT_EQ(read_text(dir / "f", 100), "first");
+  write_atomically(dir / "f", "second");
+  EXPECT_EQ(read_text(dir / "f", 100), "second");
+}
+
 TEST(OutputFile, FailsWhereTheFolderIsMissing) {
   const TempDir dir;
   EXPECT_THAT(error_of([&] { write_atomically(dir / "no/f", "x"); }),

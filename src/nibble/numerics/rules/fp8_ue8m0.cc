@@ -1,0 +1,33 @@
+// fp8.ue8m0: 2^ceil(log2(amax / 448)), in a float type or as E8M0. A zero block has scale 1; in E8M0 code 0, as in MX.
+#include "nibble/numerics/rules/fp8_rule.h"
+
+namespace nibble {
+namespace {
+
+struct Formula {
+  static constexpr int8_t kLow = 0, kHigh = 0;
+  Formula(const Format&, const TensorScale&) {}
+
+  template <ScaleType kType>
+  uint32_t stored(float amax) const {
+    if constexpr (kType == ScaleType::kE8M0) return e8m0_round_up(amax / kE4m3Max);
+    return scale_encode<kType>(ue8m0_scale(amax));
+  }
+};
+
+bool applies(const Format& format) {
+  return format.element == Element::kE4M3 && !is_mx(format) &&
+         (has_float_scale(format) || format.scale == ScaleType::kE8M0);
+}
+
+}  // namespace
+
+extern const ScaleRule kFp8Ue8m0;
+const ScaleRule kFp8Ue8m0 = {.name = "fp8.ue8m0",
+                             .summary = "amax / 448 rounded up to a power of two",
+                             .applies = applies,
+                             .tensor_scale = Fp8Rule<Formula>::tensor_scale,
+                             .block_scale = Fp8Rule<Formula>::block_scale,
+                             .block_scales = Fp8Rule<Formula>::block_scales};
+
+}  // namespace nibble

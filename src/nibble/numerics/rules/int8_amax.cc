@@ -1,0 +1,30 @@
+// int8.amax: amax / 127, codes -127..127. Weights in INT8 are only read; this is the quantizer of INT8 activations.
+#include "nibble/numerics/rules/amax_rule.h"
+#include "nibble/numerics/rules/applies.h"
+#include "nibble/numerics/rules/float_scale.h"
+
+namespace nibble {
+namespace {
+
+struct Formula {
+  static constexpr int8_t kLow = -127, kHigh = 127;
+  Formula(const Format&, const TensorScale&) {}
+
+  template <ScaleType kType>
+  uint32_t stored(float amax) const {
+    return scale_encode<kType>(amax_scale(amax, kInt8Range));
+  }
+};
+
+bool applies(const Format& format) { return format.element == Element::kInt8 && has_float_scale(format); }
+
+}  // namespace
+
+extern const ScaleRule kInt8Amax;
+const ScaleRule kInt8Amax = {.name = "int8.amax",
+                             .summary = "amax / 127, codes -127..127",
+                             .applies = applies,
+                             .block_scale = AmaxRule<Formula>::block_scale,
+                             .block_scales = AmaxRule<Formula>::block_scales};
+
+}  // namespace nibble

@@ -1,0 +1,81 @@
+// The inner loops of numerics, one table of functions for each instruction set. All tables give the same bits: the
+// scalar one is the reference, written with the codecs alone; the others are tested against it.
+//
+// Columns are counted from the start of a row's piece; pieces start on a multiple of 8 columns and of the block, so
+// that sums and nibbles do not depend on how a row is cut.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "nibble/base/cpu_features.h"
+#include "nibble/numerics/element_codec.h"
+#include "nibble/numerics/format.h"
+
+namespace nibble::simd {
+
+// Sums of squares of a row: column k adds to lane k % 8, in ascending k. Squares of float32 numbers are exact in
+// float64, so fused and separate operations agree.
+struct RowSums {
+  double signal[8] = {};
+  double noise[8] = {};
+};
+
+// The lanes in one fixed order.
+inline double sum_of_lanes(const double* lanes) {
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+// A piece of a row to encode. Column k belongs to block k / block_cols of the arrays.
+struct EncodeJob {
+  Element element = Element::kE2M1;
+  Arithmetic arithmetic;
+  const float* x = nullptr;
+  uint64_t cols = 0;
+  uint64_t block_cols = 0;
+  const float* divisor = nullptr;     // one per block, as in BlockCoding
+  const float* multiplier = nullptr;  // one per block; may be the same array
+  const float* zero = nullptr;        // one per block, or null for none
+  float low = 0, high = 0;
+  std::byte* codes = nullptr;
+};
+
+// A piece of a row to decode, likewise.
+struct DecodeJob {
+  Element element = Element::kE2M1;
+  const std::byte* codes = nullptr;
+  uint64_t cols = 0;
+  uint64_t block_cols = 0;
+  const float* multiplier = nullptr;
+  const float* zero = nullptr;  // kInt4, kInt8: signed zero point; null for none
+  const float* min = nullptr;   // kUint4: value = code * multiplier + min
+  float* out = nullptr;
+};
+
+struct Kernels {
+  Isa isa;
+  // Dense elements to float32: exact, but for float64, which is rounded to nearest.
+  void (*load)(Element element, const std::byte* in, uint64_t count, float* out);
+  // float32 to dense elements, round to nearest even.
+  void (*store)(Element element, const float* in, uint64_t count, std::byte* out);
+  // Pattern of the largest magnitude of dense elements as float32; from 0x7f800000 on there is an infinity or a NaN.
+  uint32_t (*abs_max)(Element element, const std::byte* in, uint64_t count);
+  // Per block: the larger of what stands in the array and the largest magnitude, compared as patterns like abs_max, so
+  // that infinities and NaNs win; or the minimum and maximum of x, where NaNs may be lost.
+  void (*block_abs_max)(const float* x, uint64_t cols, uint64_t block_cols, float* amax);
+  void (*block_min_max)(const float* x, uint64_t cols, uint64_t block_cols, float* min, float* max);
+  // `sums` may be null.
+  void (*encode)(const EncodeJob& job, RowSums* sums);
+  // Adds to noise[b] the sum of (x - decoded)^2 over block b, lanes counted from the start of the block; writes no
+  // codes.
+  void (*block_noise)(const EncodeJob& job, double* noise);
+  void (*decode)(const DecodeJob& job);
+};
+
+const Kernels& scalar_kernels();
+const Kernels& avx2_kernels();
+const Kernels& avx512_kernels();
+// Those of best_isa(), asked at every call so that NIBBLE_ISA can change between tests.
+const Kernels& kernels();
+
+}  // namespace nibble::simd
