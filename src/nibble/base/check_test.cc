@@ -6,7 +6,8 @@ namespace nibble {
 namespace {
 
 TEST(CheckDeathTest, NamesTheConditionAndThePlace) {
-  EXPECT_DEATH(NIBBLE_CHECK(1 + 1 == 3), "internal error: 1 \\+ 1 == 3 does not hold at .*check_test.cc:[0-9]+\\. Please report");
+  EXPECT_DEATH(NIBBLE_CHECK(1 + 1 == 3),
+               "internal error: 1 \\+ 1 == 3 does not hold at .*check_test.cc:[0-9]+\\. Please report");
 }
 
 TEST(Check, HoldingConditionsAreExpressions) {

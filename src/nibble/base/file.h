@@ -50,8 +50,8 @@ class InputFile {
 class OutputFile {
  public:
   // Creates (or truncates) `final_path` + ".partial" and locks it against other processes, where the file system can.
-  // `reserve` bytes are allocated at once where it can, so that a full disk is met before the work and not after it; the
-  // file is at least that long from then on.
+  // `reserve` bytes are allocated at once where it can, so that a full disk is met before the work and not after it;
+  // the file is at least that long from then on.
   static OutputFile create(const Path& final_path, uint64_t reserve = 0);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;

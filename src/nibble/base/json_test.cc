@@ -9,6 +9,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/testing/temp_dir.h"
+#include "nibble/testing/thrown_error.h"
 
 namespace nibble {
 namespace {
@@ -171,14 +172,7 @@ TEST(JsonAccess, OtherTypes) {
 
 TEST(JsonAccess, RefusalNamesKeyWantedAndFound) {
   const Json object = parse_json(R"({"hidden_size": "7168", "layers": [1, 2, 3]})", "t");
-  const auto text = [&](const std::function<void()>& work) -> std::string {
-    try {
-      work();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "accepted";
-  };
+  const auto text = [](const std::function<void()>& work) -> std::string { return testing::thrown_error(work).what(); };
   EXPECT_THAT(
       text([&] { json_uint(object, "hidden_size", "config.json"); }),
       AllOf(HasSubstr("`hidden_size` should be a whole number"), HasSubstr("file config.json"), HasSubstr("\"7168\"")));
