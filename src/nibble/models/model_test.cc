@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "nibble/base/strings.h"
-#include "nibble/models/tiny_model.h"
+#include "nibble/models/tiny_model_test.h"
 
 namespace nibble {
 namespace {

@@ -90,7 +90,7 @@ void write_side_files(const Checkpoint& source, const std::vector<std::pair<std:
     made.insert(name);
   }
   for (const Path& companion : source.companions()) {
-    if (!made.contains(companion.filename().string())) nibble::copy_file(companion, target / companion.filename());
+    if (!made.contains(companion.filename().string())) copy_atomically(companion, target / companion.filename());
   }
 }
 
