@@ -48,6 +48,13 @@ TEST(ByteWeights, GridsFollowFromShapes) {
   EXPECT_EQ(grid_text({256, 384}, {256, 6}, ScaleType::kF32, group(64)), "1x64");
   EXPECT_EQ(grid_text({256, 384}, {256, 6}, ScaleType::kF32, group(32)), "none");
   EXPECT_EQ(grid_text({0, 384}, {0, 1}), "1x0");
+  // Several readings give the same values: the declared one names the format.
+  EXPECT_EQ(grid_text({1, 32}, {1}), "0x0");
+  EXPECT_EQ(grid_text({1, 32}, {1, 1}), "1x0");
+  EXPECT_EQ(grid_text({1, 32}, {1, 1}, ScaleType::kF32, blocks(128, 128)), "128x128");
+  EXPECT_EQ(grid_text({1, 32}, {1, 1}, ScaleType::kE8M0), "1x32");
+  EXPECT_EQ(grid_text({64, 64}, {1, 1}), "128x128");
+  EXPECT_EQ(grid_text({256, 256}, {1, 1}), "0x0");
 }
 
 TEST(ByteWeights, GoldenBlockScaleShapes) {
