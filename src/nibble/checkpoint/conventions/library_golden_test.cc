@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "nibble/checkpoint/conventions/checkpoint_for_test.h"
+#include "nibble/checkpoint/conventions/gguf_for_test.h"
 
 namespace nibble {
 namespace {
@@ -107,6 +107,23 @@ TEST(LibraryGolden, Modelopt) {
   compare("modelopt_fp8_block", {{"quant_method", "modelopt"}}, "modelopt", "fp8-block", true);
   compare("modelopt_mxfp4", {{"quant_method", "modelopt"}}, "modelopt", "mxfp4");
   compare("modelopt_int4_awq", {{"quant_method", "modelopt"}, {"group_size", 128}}, "modelopt", "int4-g128");
+}
+
+TEST(LibraryGolden, Gguf) {
+  const std::map<std::string, std::pair<uint32_t, std::string>> types = {
+      {"q4_0", {2, "int4-g32"}}, {"q4_1", {3, "q4_1"}},    {"q8_0", {8, "int8-g32"}},
+      {"q4_k", {12, "q4_k"}},    {"mxfp4", {39, "mxfp4"}}, {"nvfp4", {40, "nvfp4"}},
+  };
+  for (const auto& [name, type] : types) {
+    SCOPED_TRACE(name);
+    const GoldenFile golden("numerics/gguf_" + name + ".safetensors");
+    const GoldenTensor& expected = golden.at("values");
+    TestGguf test;
+    test.add("a.weight", type.first, expected.shape, golden.at("blocks").bytes);
+    EXPECT_EQ(without_minus_zero(bytes_of(test.values("a.weight")), "F32"), without_minus_zero(expected.bytes, "F32"));
+    EXPECT_EQ(test.weight("a.weight").format.name, type.second);
+    expect_cuts_equal_whole(test.checkpoint(), test.weight("a.weight"));
+  }
 }
 
 // Whole checkpoints of one layer, made and dequantized by other code.
