@@ -20,7 +20,7 @@ namespace {
 struct QuantizeArgs {
   std::string source, target, format, rule, layout, bit_exact, shard_size = "5GB", worker;
   std::vector<std::string> include, keep, generic;
-  bool unify = false, dry_run = false, resume = false, restart = false, allow_trailing = false;
+  bool unify = false, sha256 = false, dry_run = false, resume = false, restart = false, allow_trailing = false;
 };
 
 std::string format_help() {
@@ -75,6 +75,7 @@ QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common
   request.unify_scales = args.unify;
   request.shard_bytes = parse_bytes(args.shard_size);
   if (!args.worker.empty()) std::tie(request.worker, request.workers) = parse_worker(args.worker);
+  request.sha256_inputs = args.sha256;
   request.dry_run = args.dry_run;
   request.restart = args.restart;
   request.allow_trailing = args.allow_trailing;
@@ -202,6 +203,8 @@ std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common) {
   app.add_option("--worker", args->worker,
                  "write every N-th shard only, counting from the I-th: several processes or machines share one folder")
       ->type_name("I/N");
+  app.add_flag("--sha256-inputs", args->sha256,
+               "record the SHA-256 of every source file too (reads the source once more)");
   app.add_flag("--dry-run", args->dry_run, "print every tensor with the decision and its reason, write nothing");
   app.add_flag("--resume", args->resume, "go on where an interrupted run stopped (default)");
   app.add_flag("--restart", args->restart, "begin again, whatever an earlier run left")->excludes("--resume");

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "nibble/base/error.h"
+#include "nibble/base/log.h"
 #include "nibble/base/strings.h"
+#include "nibble/checkpoint/checkpoint.h"
 #include "nibble/cli/commands.h"
 
 namespace nibble {
@@ -17,6 +19,7 @@ namespace {
 struct VerifyArgs {
   std::string path, against;
   VerifyOptions options;
+  bool reindex = false;
 };
 
 Json report_json(const VerifyReport& report) {
@@ -85,6 +88,12 @@ std::string report_text(const std::string& path, const VerifyReport& report) {
 }
 
 int run_verify(VerifyArgs& args, const CommonOptions& common) {
+  if (args.reindex) {
+    Findings findings;
+    rebuild_index(args.path, &findings);
+    throw_first_error(findings);
+    log::info("the index was rebuilt from the shards");
+  }
   if (!args.against.empty()) args.options.against = args.against;
   args.options.threads = common.thread_count();
   args.options.quiet = common.quiet;
@@ -116,6 +125,8 @@ std::function<int()> setup_verify(CLI::App& app, CommonOptions& common) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{65536}))
       ->type_name("N");
   app.add_flag("--allow-trailing", args->options.allow_trailing, "tolerate bytes after the last tensor of a file");
+  app.add_flag("--reindex", args->reindex,
+               "first rebuild model.safetensors.index.json from the shards, if every tensor occurs once");
   app.footer("Example:\n  nibble verify ./Qwen3-30B-A3B-4bit --against ./Qwen3-30B-A3B --tp 2");
   return [args, &common] { return run_verify(*args, common); };
 }

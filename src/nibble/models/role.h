@@ -12,14 +12,14 @@ enum class Role : uint8_t {
   kRoutedExpert,
   kSharedExpert,
   kDenseMlp,
-  kAttention,
-  kLatent,  // projections into and out of the routed experts' latent space
-  kRouter,
-  kNorm,
+  kAttention,  // projections, sinks, convolutions and decay of linear attention, indexers, KV scales, rotary tables
+  kLatent,     // projections into and out of the routed experts' latent space
+  kRouter,     // with its biases, correction bias and token table; the gate of shared experts
+  kNorm,       // with the other small parameters of the residual stream: hyper-connections, attention residuals
   kEmbedding,
   kHead,
-  kMtp,  // multi-token prediction: everything in its layers, unless asked
-  kBias,
+  kMtp,   // multi-token prediction: everything in its layers, unless asked
+  kBias,  // of projections
   kUnknown,
 };
 
@@ -45,5 +45,9 @@ enum class Projection : uint8_t {
   kKvb,
   kOther
 };
+
+// How the matrices of experts are put into one tensor: kStackedExperts is one projection of all experts, (E, N, K);
+// the other two are stacks of gate and up together, (E, 2I, H), rows of gate first or alternating (row 2i gate i).
+enum class Fusion : uint8_t { kNone, kStackedExperts, kGateThenUp, kInterleaved };
 
 }  // namespace nibble

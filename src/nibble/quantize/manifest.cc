@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
+
+#include "nibble/base/file.h"
+#include "nibble/base/hash.h"
 
 namespace nibble {
 namespace {
@@ -15,6 +20,19 @@ std::string_view bit_exact_name(BitExact bit_exact) {
     case BitExact::kModelOpt: return "modelopt";
   }
   return "";
+}
+
+std::string file_sha256(const Path& path) {
+  constexpr uint64_t kChunk = uint64_t{4} << 20;
+  const InputFile file = InputFile::open(path);
+  std::vector<std::byte> buffer(std::min(kChunk, file.size()));
+  Sha256 hash;
+  for (uint64_t offset = 0; offset < file.size(); offset += kChunk) {
+    const std::span piece(buffer.data(), std::min(kChunk, file.size() - offset));
+    file.read_at(offset, piece);
+    hash.update(piece);
+  }
+  return hash.hex();
 }
 
 }  // namespace
@@ -32,6 +50,7 @@ Json recipe_json(const Model& model, const OutputPlan& plan, const QuantizeReque
   recipe["bit_exact_with"] = bit_exact_name(request.bit_exact);
   recipe["unify_scales"] = request.unify_scales;
   recipe["shard_bytes"] = request.shard_bytes;
+  recipe["sha256_inputs"] = request.sha256_inputs;
   return recipe;
 }
 
@@ -68,13 +87,17 @@ Json tensor_row(const Checkpoint& source, const OutWeight& out, const QuantizeRe
 }
 
 std::string manifest_text(const Json& recipe, const Checkpoint& source, const std::vector<OutputFileRecord>& files,
-                          const std::vector<Json>& tensor_rows) {
+                          const std::vector<Json>& tensor_rows, bool sha256_inputs) {
   Json head = Json::object();
   head["contract"] = kContractVersion;
   head["nibble"] = kToolVersion;
   head["recipe"] = recipe;
   Json inputs = Json::array();
-  for (const StoredFile& file : source.files()) inputs.push_back(Json{{"file", file.name}, {"bytes", file.bytes}});
+  for (const StoredFile& file : source.files()) {
+    Json row{{"file", file.name}, {"bytes", file.bytes}};
+    if (sha256_inputs) row["sha256"] = file_sha256(source.folder() / file.name);
+    inputs.push_back(std::move(row));
+  }
   head["inputs"] = std::move(inputs);
   Json outputs = Json::array();
   for (const auto& file : files)

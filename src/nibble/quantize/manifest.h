@@ -26,7 +26,7 @@ struct OutputFileRecord {
 };
 
 std::string manifest_text(const Json& recipe, const Checkpoint& source, const std::vector<OutputFileRecord>& files,
-                          const std::vector<Json>& tensor_rows);
+                          const std::vector<Json>& tensor_rows, bool sha256_inputs);
 
 inline constexpr const char* kManifestName = "nibble.json";
 

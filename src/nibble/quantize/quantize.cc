@@ -274,7 +274,8 @@ class Run {
     index.total_size = total;
     for (const Json& row : rows) result_.tensors.push_back(row_of(row));
     write_side_files(source_, texts_, request_.target);
-    write_atomically(manifest_path(), manifest_text(recipe_json(model_, plan_, request_), source_, files, rows));
+    write_atomically(manifest_path(),
+                     manifest_text(recipe_json(model_, plan_, request_), source_, files, rows, request_.sha256_inputs));
     if (plan_.shards.size() > 1)
       write_atomically(request_.target / "model.safetensors.index.json", shard_index_text(index));
     journal_->remove();

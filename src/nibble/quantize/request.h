@@ -25,6 +25,7 @@ struct QuantizeRequest {
   bool unify_scales = false;
   uint64_t shard_bytes = 5'000'000'000;
   uint32_t worker = 1, workers = 1;  // --worker I/N, 1-based
+  bool sha256_inputs = false;        // of every source file, into the manifest: another read of the source
   bool dry_run = false, restart = false;
   bool allow_trailing = false;
   int threads = 1;
