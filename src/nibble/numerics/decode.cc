@@ -61,6 +61,7 @@ void decode_blocked(const EncodedView& in, float* out, uint64_t row_stride) {
   job.cols = in.cols;
   job.block_cols = format.block_cols == 0 ? in.cols : format.block_cols;
   if (in.column_group != nullptr) job.block_cols = 1;
+  const simd::Kernels& kernels = simd::kernels();
   BlockRow groups, columns;
   uint64_t loaded = ~uint64_t{0};
   for (uint64_t row = 0; row < in.rows; ++row) {
@@ -76,18 +77,19 @@ void decode_blocked(const EncodedView& in, float* out, uint64_t row_stride) {
     job.min = scales.min;
     job.codes = in.codes + row * row_bytes;
     job.out = out + row * row_stride;
-    simd::kernels().decode(job);
+    kernels.decode(job);
   }
 }
 
 // float64 reaches the shorter types through round-to-odd, so that it is rounded once.
 void convert_double_row(const std::byte* in, uint64_t count, Element element, std::byte* out) {
   const uint64_t size = element_bits(element) / 8;
+  const simd::Kernels& kernels = simd::kernels();
   for (uint64_t i = 0; i < count; ++i) {
     double x = 0;
     std::memcpy(&x, in + 8 * i, 8);
     const float through = element == Element::kF32 ? static_cast<float>(x) : double_to_float_odd(x);
-    simd::kernels().store(element, &through, 1, out + i * size);
+    kernels.store(element, &through, 1, out + i * size);
   }
 }
 
@@ -104,8 +106,9 @@ void decode(const EncodedView& in, float* out, uint64_t row_stride) {
   if (in.rows == 0 || in.cols == 0) return;
   if (!in.format->is_dense()) return decode_blocked(in, out, row_stride);
   const uint64_t row_bytes = in.format->code_row_bytes(in.cols);
+  const simd::Kernels& kernels = simd::kernels();
   for (uint64_t row = 0; row < in.rows; ++row) {
-    simd::kernels().load(in.format->element, in.codes + row * row_bytes, in.cols, out + row * row_stride);
+    kernels.load(in.format->element, in.codes + row * row_bytes, in.cols, out + row * row_stride);
   }
 }
 
@@ -117,6 +120,7 @@ void decode(const EncodedMatrix& in, std::span<float> out) {
 void convert(const DenseView& in, Element element, std::byte* out) {
   constexpr uint64_t kPiece = 1024;
   const uint64_t in_size = element_bits(in.element) / 8, out_size = element_bits(element) / 8;
+  const simd::Kernels& kernels = simd::kernels();
   float x[kPiece];
   for (uint64_t row = 0; row < in.rows; ++row) {
     const std::byte* from = in.data + row * in.row_stride;
@@ -131,8 +135,8 @@ void convert(const DenseView& in, Element element, std::byte* out) {
     }
     for (uint64_t col = 0; col < in.cols; col += kPiece) {
       const uint64_t count = std::min(kPiece, in.cols - col);
-      simd::kernels().load(in.element, from + col * in_size, count, x);
-      simd::kernels().store(element, x, count, to + col * out_size);
+      kernels.load(in.element, from + col * in_size, count, x);
+      kernels.store(element, x, count, to + col * out_size);
     }
   }
 }
