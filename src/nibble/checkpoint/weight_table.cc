@@ -232,6 +232,11 @@ WeightTable WeightTable::build(const Checkpoint& checkpoint, Findings* findings)
   return table;
 }
 
+void WeightTable::reindex() {
+  by_name_.clear();
+  for (uint32_t i = 0; i < weights_.size(); ++i) by_name_.emplace(weights_[i].name, i);
+}
+
 int64_t WeightTable::find(std::string_view name) const {
   const auto at = by_name_.find(name);
   return at == by_name_.end() ? -1 : static_cast<int64_t>(at->second);
