@@ -10,17 +10,23 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 add_library(nibble_flags INTERFACE)
-target_compile_options(nibble_flags INTERFACE
+set(NIBBLE_CXX_FLAGS
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror
   -ffp-contract=off -fno-fast-math -fno-unsafe-math-optimizations)
+target_compile_options(nibble_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${NIBBLE_CXX_FLAGS}>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports false positives of these two inside its own library headers at -O2.
-  target_compile_options(nibble_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+  target_compile_options(nibble_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-maybe-uninitialized>")
 endif()
 target_include_directories(nibble_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 if(NIBBLE_SANITIZE)
-  target_compile_options(nibble_flags INTERFACE -fsanitize=${NIBBLE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(nibble_flags INTERFACE -fsanitize=${NIBBLE_SANITIZE} -fno-sanitize-recover=all
+                         -fno-omit-frame-pointer)
   target_link_options(nibble_flags INTERFACE -fsanitize=${NIBBLE_SANITIZE})
+endif()
+if(NIBBLE_FUZZ)
+  # Coverage feedback from every library, a main() only in the targets.
+  target_compile_options(nibble_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 find_program(NIBBLE_CCACHE ccache)

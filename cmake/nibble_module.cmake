@@ -2,10 +2,15 @@
 #
 # One static library per folder of src/nibble, from the .cc files in it and below. `*_test.cc` beside a source becomes
 # part of the module's one test program; `*_avx2.cc`, `*_avx512.cc` … are compiled for that instruction set (and only
-# those: everything else must run on any x86-64).
+# those: everything else must run on any x86-64). The target NAME_tests builds the test program, whether or not there is
+# one yet.
+include(GoogleTest)
+
 set(NIBBLE_ISA_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(NIBBLE_ISA_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx2 -mfma -mf16c -mbmi2)
 set(NIBBLE_ISA_shani -msha -msse4.1)
+
+add_custom_target(header_checks)
 
 function(nibble_set_isa FILES)
   foreach(file IN LISTS FILES)
@@ -33,18 +38,33 @@ function(nibble_module NAME)
     add_library(nibble_${NAME} INTERFACE)
     target_link_libraries(nibble_${NAME} INTERFACE nibble_flags ${deps})
   endif()
-  if(NIBBLE_TESTS AND tests)
-    add_executable(${NAME}_test ${tests})
-    target_link_libraries(${NAME}_test PRIVATE nibble_${NAME} nibble_testing GTest::gmock GTest::gtest_main ${ARG_LIBS})
-    target_compile_definitions(${NAME}_test PRIVATE NIBBLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    add_test(NAME ${NAME} COMMAND ${NAME}_test)
+  if(NIBBLE_TESTS)
+    nibble_module_tests(${NAME} "${tests}" "${ARG_LIBS}")
   endif()
-  if(NIBBLE_HEADER_CHECK)
-    nibble_check_headers(${NAME} "${ARG_LIBS}")
+  nibble_check_headers(${NAME} "${ARG_LIBS}")
+endfunction()
+
+function(nibble_module_tests NAME TESTS LIBS)
+  add_custom_target(${NAME}_tests)
+  if(NOT TESTS)
+    return()
+  endif()
+  add_executable(${NAME}_test ${TESTS})
+  target_link_libraries(${NAME}_test PRIVATE nibble_${NAME} nibble_testing GTest::gmock GTest::gtest_main ${LIBS})
+  target_compile_definitions(${NAME}_test PRIVATE NIBBLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_dependencies(${NAME}_tests ${NAME}_test)
+  if(NIBBLE_SANITIZE)
+    # One process for all cases: starting a sanitized program a thousand times costs more than the tests.
+    add_test(NAME ${NAME} COMMAND ${NAME}_test --gtest_brief=1)
+    set_tests_properties(${NAME} PROPERTIES LABELS ${NAME} TIMEOUT 1200)
+  else()
+    gtest_discover_tests(${NAME}_test TEST_PREFIX ${NAME}. DISCOVERY_MODE PRE_TEST
+                         PROPERTIES LABELS ${NAME} TIMEOUT 300)
   endif()
 endfunction()
 
-# Every header compiles alone: one generated source per header that includes nothing else.
+# Every header compiles alone: one generated source per header that includes nothing else. Not part of `all`; the target
+# header_checks builds them. clang-tidy reads headers through the same sources.
 function(nibble_check_headers NAME LIBS)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS *.h)
   set(units)
@@ -56,7 +76,18 @@ function(nibble_check_headers NAME LIBS)
     list(APPEND units ${unit})
   endforeach()
   if(units)
-    add_library(header_check_${NAME} OBJECT ${units})
+    add_library(header_check_${NAME} OBJECT EXCLUDE_FROM_ALL ${units})
     target_link_libraries(header_check_${NAME} PRIVATE nibble_flags ${LIBS})
+    add_dependencies(header_checks header_check_${NAME})
   endif()
+endfunction()
+
+# Links `target` with the modules whose headers `source` includes: fuzz targets and benchmarks are one file each and
+# should not build more than they name.
+function(nibble_link_included TARGET SOURCE)
+  file(STRINGS ${SOURCE} lines REGEX "^#include \"nibble/")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^#include \"nibble/([a-z_]+)/.*" "nibble_\\1" module "${line}")
+    target_link_libraries(${TARGET} PRIVATE ${module})
+  endforeach()
 endfunction()

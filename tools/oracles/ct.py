@@ -8,6 +8,7 @@ import compressed_tensors
 import torch
 from compressed_tensors.compressors import BaseCompressor
 from compressed_tensors.compressors.format import infer_module_format
+from compressed_tensors.config import CompressionFormat
 from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme, QuantizationStatus
 from compressed_tensors.quantization.utils.helpers import calculate_qparams, generate_gparam, maybe_pad_tensor_for_block_quant
 
@@ -53,6 +54,14 @@ def config(quantization, ignore):
         ignore=ignore,
     ).model_dump(mode="json")
     return {**whole, "version": compressed_tensors.__version__, "sparsity_config": {}, "transform_config": {}}
+
+
+def from_config(quantization_config):
+    """The scheme of a checkpoint that has one for all its quantized modules."""
+    whole = QuantizationConfig.model_validate(quantization_config)
+    (result,) = whole.config_groups.values()
+    result.format = CompressionFormat(result.format or whole.format)
+    return result
 
 
 def compressor(quantization):

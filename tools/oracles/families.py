@@ -70,7 +70,7 @@ def configs():
         "gpt_oss": GptOssConfig(**BASE, **experts, sliding_window=8, rope_parameters=dict(YARN, rope_theta=150000.0)),
         # 160 rows: one whole and one partial FP8 block
         "deepseek_v3": deepseek(wide=160, groups=2, kept_groups=1, scaling=2.5, factor=40.0, beta_fast=32.0),
-        "kimi_k2": deepseek(wide=96, groups=1, kept_groups=1, scaling=2.827, factor=32.0, beta_fast=1.0),
+        "kimi_k2": deepseek(wide=32, groups=1, kept_groups=1, scaling=2.827, factor=32.0, beta_fast=1.0),
         "glm4_moe": Glm4MoeConfig(
             **BASE,
             **TOP2,

@@ -18,10 +18,12 @@ from .common import GOLDEN, save_json, save_tensors
 def compressed_tensors(name, family="qwen3_moe", experts=".experts."):
     """(config, stored tensors, dequantized tensors) of a family with its routed experts in a compressed-tensors format."""
     config, source = tiny.read(tiny.MODELS / family)
+    if family == "gpt_oss":
+        source = gpt_oss_linears(source)
     quantization = ct.scheme(name)
     stored, dense = {}, {}
     for key, weight in source.items():
-        if experts not in key:
+        if experts not in key or key.endswith(".bias"):
             stored[key] = dense[key] = weight
             continue
         module = key.removesuffix("weight")
@@ -29,8 +31,32 @@ def compressed_tensors(name, family="qwen3_moe", experts=".experts."):
         parts = ct.compress(weight, quantization, fused)
         stored.update({module + part: tensor for part, tensor in parts.items()})
         dense[key] = ct.decompress(parts, quantization)
-    config["quantization_config"] = ct.config(quantization, ignore=["lm_head", "re:.*self_attn.*", "re:.*mlp.gate$"])
+    config["quantization_config"] = ct.config(quantization, ignore=kept_modules(stored))
     return config, stored, dense
+
+
+def gpt_oss_linears(source):
+    """The fused experts as llm-compressor writes them: one linear layer with a bias an expert and projection."""
+    result = {}
+    for key, tensor in source.items():
+        if ".experts." not in key:
+            result[key] = tensor
+            continue
+        stem, proj = key.rsplit(".", 1)
+        last = "bias" if proj.endswith("_bias") else "weight"
+        for expert, part in enumerate(tensor):
+            rows = part if last == "bias" else part.T
+            if proj.startswith("gate_up"):
+                result[f"{stem}.{expert}.gate_proj.{last}"] = rows[0::2].contiguous()
+                result[f"{stem}.{expert}.up_proj.{last}"] = rows[1::2].contiguous()
+            else:
+                result[f"{stem}.{expert}.down_proj.{last}"] = rows.contiguous()
+    return result
+
+
+def kept_modules(stored):
+    """Every module with an unquantized weight. Tools that see names only, not classes, take all others for quantized."""
+    return sorted(key.removesuffix(".weight") for key in stored if key.endswith(".weight") and f"{key}_scale" not in stored)
 
 
 def fused_with(key):
@@ -54,6 +80,15 @@ def modelopt_nvfp4_values(tensors, module):
     table = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
     scale = tensors[module + "weight_scale"].float() * tensors[module + "weight_scale_2"]
     return (table[codes] * scale.repeat_interleave(16, dim=-1)).to(torch.bfloat16)
+
+
+def modelopt_nvfp4(weight, fused):
+    """ModelOpt's NVFP4 tensors of one linear layer; `fused` share one second-level scale."""
+    from modelopt.torch.quantization.qtensor import NVFP4QTensor
+
+    second = max(w.abs().amax() for w in fused).float() / (6 * 448)
+    tensor, scale, _ = NVFP4QTensor.quantize(weight, 16, None, second)
+    return {"weight": tensor._quantized_data, "weight_scale": scale, "weight_scale_2": second}
 
 
 def modelopt_export(preset):
@@ -154,7 +189,7 @@ def deepseek_fp8():
     return f"deepseek_v3_fp8: {len(stored)} tensors"
 
 
-IN, OUT, GROUP = 256, 32, 128
+IN, OUT, GROUP = 256, 16, 128
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]  # the nibble i of a word holds column AWQ_ORDER[i]
 
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -48,6 +49,31 @@ void read_fully(int fd, const Path& path, uint64_t offset, std::span<std::byte> 
     offset += static_cast<uint64_t>(n);
     out = out.subspan(static_cast<size_t>(n));
   }
+}
+
+// Opens the partial file and locks it, so that two processes never write the same output. The lock goes with the
+// process, however it ends. Between open and lock another process may have renamed or removed the file: then the
+// descriptor is not the file of that name any more, and truncating it would destroy a finished output.
+int open_locked(const Path& partial) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const int fd = ::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) throw system_error("cannot create", partial, errno);
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      const int code = errno;
+      ::close(fd);
+      if (code == EWOULDBLOCK) {
+        throw Error("another process is writing this file").file(partial.string()).way_out("wait for it, or stop it");
+      }
+      throw system_error("cannot lock", partial, code);
+    }
+    struct stat opened{};
+    struct stat named{};
+    if (::fstat(fd, &opened) == 0 && ::stat(partial.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+        opened.st_dev == named.st_dev)
+      return fd;
+    ::close(fd);
+  }
+  throw Error("another process keeps replacing this file").file(partial.string()).way_out("wait for it, or stop it");
 }
 
 }  // namespace
@@ -118,8 +144,8 @@ OutputFile OutputFile::create(const Path& final_path, uint64_t reserve) {
   file.final_path_ = final_path;
   file.partial_path_ = final_path;
   file.partial_path_ += ".partial";
-  file.fd_ = ::open(file.partial_path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file.fd_ < 0) throw system_error("cannot create", file.partial_path_, errno);
+  file.fd_ = open_locked(file.partial_path_);
+  if (::ftruncate(file.fd_, 0) != 0) throw system_error("cannot truncate", file.partial_path_, errno);
   if (reserve > 0) {
     const int code = syscalls().fallocate(file.fd_, 0, static_cast<off_t>(reserve));
     // Some file systems cannot reserve; then a full disk shows at the write.

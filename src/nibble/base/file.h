@@ -49,8 +49,8 @@ class InputFile {
 
 class OutputFile {
  public:
-  // Creates (or truncates) `final_path` + ".partial". `reserve` bytes are allocated at once where the file system can,
-  // so that a full disk is met before the work and not after it.
+  // Creates (or truncates) `final_path` + ".partial" and locks it against other processes. `reserve` bytes are
+  // allocated at once where the file system can, so that a full disk is met before the work and not after it.
   static OutputFile create(const Path& final_path, uint64_t reserve = 0);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;

@@ -34,7 +34,12 @@ struct BlockRow {
     effective_scales(multiplier.data(), blocks, in.tensor_scale, multiplier.data());
     if (format.zero == ZeroPoint::kCode) {
       zero.resize(blocks);
-      for (uint64_t b = 0; b < blocks; ++b) zero[b] = static_cast<float>(int4_decode(in.zeros[first + b]));
+      // A nibble's zero point is offset binary as the codes are, a byte's is signed as they are.
+      const bool byte = format.element == Element::kInt8;
+      for (uint64_t b = 0; b < blocks; ++b) {
+        const uint8_t stored = in.zeros[first + b];
+        zero[b] = static_cast<float>(byte ? static_cast<int8_t>(stored) : int4_decode(stored));
+      }
     }
     if (format.zero == ZeroPoint::kMin) min = in.mins + first;
   }

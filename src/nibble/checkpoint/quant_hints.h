@@ -1,0 +1,41 @@
+// What a checkpoint's configuration says about its quantization, wherever it stands (FORMATS.md trap 16): top level of
+// config.json, text_config, hf_quant_config.json, quantize_config.json. Hints only: the stored tensors decide; hints
+// settle what shapes cannot (block size, GPTQ's version) and are checked against the tensors by verify.
+//
+// Carriers that agree complete each other. Where they disagree, config.json is kept and the other one named; only for
+// ModelOpt does hf_quant_config.json come first, since its older exports say nothing or less in config.json.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nibble/checkpoint/checkpoint.h"
+
+namespace nibble {
+
+struct QuantHints {
+  std::string source;     // path of the file that the hints were read from; "" if there are none
+  std::string method;     // quant_method, lower case: "compressed-tensors", "fp8", "mxfp4", "modelopt", "gptq", "awq",
+                          // "mxfp8" …; where a file leaves it out, what its other keys show; "" if nothing does
+  std::string algorithm;  // ModelOpt's quant_algo in upper case, compressed-tensors' format or preset
+  std::string checkpoint_format;  // GPTQ: "gptq" (also if missing), "gptq_v2" …; AWQ: version in lower case
+  std::string expert_dtype;       // DeepSeek-V4
+  // From the groups of compressed-tensors only what all groups share.
+  uint64_t bits = 0;
+  std::optional<int64_t> group_size;  // -1: whole rows
+  uint64_t block_rows = 0, block_cols = 0;
+  std::optional<bool> symmetric, desc_act;
+  std::vector<std::string> excluded;                        // ignore lists as written, whichever key
+  std::string other_source, other_method, other_algorithm;  // a second carrier that disagrees (C57)
+};
+
+// Refuses malformed values (negative group sizes other than -1, block sizes of 0, wrong types) as findings of the rule
+// bad-config; what is malformed counts as absent.
+QuantHints read_quant_hints(const Checkpoint& checkpoint, Findings* findings);
+// The same from the documents (null where there is none) and their paths.
+QuantHints read_quant_hints(const Json& config, const std::string& config_path, const Json& side_config,
+                            const std::string& side_path, Findings* findings);
+
+}  // namespace nibble

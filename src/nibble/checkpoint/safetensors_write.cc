@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "nibble/base/check.h"
+#include "nibble/base/checked_math.h"
+#include "nibble/checkpoint/json_scanner.h"
+#include "nibble/checkpoint/name_index.h"
+#include "nibble/checkpoint/safetensors.h"
+#include "nibble/checkpoint/tensor_size.h"
+
+namespace nibble {
+namespace {
+
+void append_metadata(std::string* json, const std::map<std::string, std::string>& metadata) {
+  if (metadata.empty()) return;
+  *json += "\"__metadata__\":{";
+  for (const auto& [key, value] : metadata) {
+    if (json->back() != '{') *json += ',';
+    append_json_string(json, key);
+    *json += ':';
+    append_json_string(json, value);
+  }
+  *json += '}';
+}
+
+void append_tensor(std::string* json, const TensorDecl& tensor, uint64_t begin, uint64_t end) {
+  if (json->back() != '{') *json += ',';
+  append_json_string(json, tensor.name);
+  *json += fmt::format(R"(:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", dtype_name(tensor.dtype),
+                       fmt::join(tensor.shape, ","), begin, end);
+}
+
+void check_names(const std::vector<TensorDecl>& tensors) {
+  NameIndex names;
+  names.reserve(tensors.size());
+  for (const TensorDecl& tensor : tensors) {
+    if (names.insert(tensor.name) >= 0)
+      throw Error("two tensors to be written have one name").tensor(tensor.name).way_out("rename one of them");
+    if (!is_utf8(tensor.name) || tensor.name == "__metadata__")
+      throw Error("a safetensors file cannot hold a tensor of this name").tensor(tensor.name).way_out("rename it");
+  }
+}
+
+}  // namespace
+
+uint64_t TensorDecl::bytes() const { return tensor_bytes(name, dtype, shape); }
+
+SafetensorsLayout plan_safetensors(std::vector<TensorDecl> tensors,
+                                   const std::map<std::string, std::string>& metadata) {
+  std::sort(tensors.begin(), tensors.end(), [](const TensorDecl& a, const TensorDecl& b) {
+    return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
+  });
+  check_names(tensors);
+  SafetensorsLayout layout;
+  std::string json = "{";
+  append_metadata(&json, metadata);
+  uint64_t end = 0;
+  for (const TensorDecl& tensor : tensors) {
+    const auto next = checked_add(end, tensor.bytes());
+    if (!next) {
+      throw Error("the tensors of one file add up to more than 64 bits can count")
+          .tensor(tensor.name)
+          .value("bytes_before", end)
+          .way_out("write smaller shards");
+    }
+    append_tensor(&json, tensor, end, *next);
+    layout.offsets.push_back(end);
+    end = *next;
+  }
+  json += '}';
+  json.resize(ceil_div(json.size(), 8) * 8, ' ');
+  if (json.size() > kMaxSafetensorsHeader) {
+    throw Error("the header would be larger than the format allows")
+        .value("header_bytes", json.size())
+        .value("limit", kMaxSafetensorsHeader)
+        .value("tensors", tensors.size())
+        .way_out("write smaller shards (`--shard-size`)");
+  }
+  const uint64_t length = json.size();
+  layout.header.resize(8);
+  std::memcpy(layout.header.data(), &length, 8);
+  layout.header += json;
+  for (uint64_t& offset : layout.offsets) offset += layout.header.size();
+  layout.file_bytes = layout.header.size() + end;
+  layout.tensors = std::move(tensors);
+  return layout;
+}
+
+void write_safetensors(const Path& path, const std::vector<TensorDecl>& tensors,
+                       const std::vector<std::vector<std::byte>>& data,
+                       const std::map<std::string, std::string>& metadata) {
+  NIBBLE_CHECK(tensors.size() == data.size());
+  NameIndex names;
+  for (const TensorDecl& tensor : tensors) names.insert(tensor.name);
+  const SafetensorsLayout layout = plan_safetensors(tensors, metadata);
+  OutputFile file = OutputFile::create(path, layout.file_bytes);
+  file.write_at(0, std::as_bytes(std::span(layout.header)));
+  for (size_t i = 0; i < layout.tensors.size(); ++i) {
+    const auto& bytes = data[static_cast<size_t>(names.find(layout.tensors[i].name))];
+    NIBBLE_CHECK(bytes.size() == layout.tensors[i].bytes());
+    file.write_at(layout.offsets[i], bytes);
+  }
+  file.commit();
+}
+
+}  // namespace nibble

@@ -1,0 +1,43 @@
+// A command of the program: one file each, a row in command_list.cc. Commands parse with CLI11, do their work through
+// the modules below, and print either text or one JSON object. Errors are thrown; run() in app.cc words them.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nibble/base/json.h"
+
+namespace CLI {
+class App;
+}
+
+namespace nibble {
+
+// Options that every command takes.
+struct CommonOptions {
+  bool json = false, quiet = false, no_color = false;
+  int threads = 0;  // 0: default_threads()
+  int thread_count() const;
+};
+
+enum ExitCode { kExitDone = 0, kExitRefused = 1, kExitUsage = 2 };
+
+struct Command {
+  const char* name;
+  const char* summary;
+  // Adds options to `app` and returns what runs once they are parsed: the exit code.
+  std::function<int()> (*setup)(CLI::App& app, CommonOptions& common);
+};
+
+std::span<const Command> commands();
+
+// Text to standard output; throws if it cannot be written (a closed pipe, a full disk).
+void print_out(const std::string& text);
+void print_json(const Json& value);
+
+// A table with aligned columns: first row is the header; columns whose cells all look like numbers are right-aligned.
+std::string table_text(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace nibble

@@ -1,0 +1,19 @@
+// The rows of command_list.cc.
+#pragma once
+
+#include "nibble/cli/command.h"
+
+namespace nibble {
+
+std::function<int()> setup_inspect(CLI::App& app, CommonOptions& common);
+std::function<int()> setup_verify(CLI::App& app, CommonOptions& common);
+std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common);
+
+inline constexpr Command kInspectCommand{"inspect", "what is in a checkpoint: family, formats, shapes, sizes",
+                                         setup_inspect};
+inline constexpr Command kVerifyCommand{"verify", "prove that a checkpoint is whole, consistent and read the right way",
+                                        setup_verify};
+inline constexpr Command kQuantizeCommand{"quantize", "round to nearest, or cast between low-bit formats",
+                                          setup_quantize};
+
+}  // namespace nibble

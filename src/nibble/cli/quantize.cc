@@ -1,0 +1,217 @@
+#include "nibble/quantize/quantize.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "nibble/base/error.h"
+#include "nibble/base/log.h"
+#include "nibble/base/strings.h"
+#include "nibble/checkpoint/convention.h"
+#include "nibble/cli/commands.h"
+
+namespace nibble {
+namespace {
+
+struct QuantizeArgs {
+  std::string source, target, format, rule, layout, bit_exact, shard_size = "5GB", worker;
+  std::vector<std::string> include, keep, generic;
+  bool unify = false, sha256 = false, dry_run = false, resume = false, restart = false, allow_trailing = false;
+};
+
+std::string format_help() {
+  std::vector<std::string> patterns;
+  for (const FormatFamily* family : format_families()) {
+    if (family->writable) patterns.emplace_back(family->pattern);
+  }
+  return fmt::format("one of {}", fmt::join(patterns, ", "));
+}
+
+std::string rule_help() {
+  std::vector<std::string> names;
+  for (const ScaleRule* rule : scale_rules()) names.emplace_back(rule->name);
+  return fmt::format("how scales are chosen: {}; with the prefix mse. they are searched (default: the format's own)",
+                     fmt::join(names, " "));
+}
+
+// "I/N" with 1 <= I <= N.
+std::pair<uint32_t, uint32_t> parse_worker(const std::string& text) {
+  const auto parts = split(text, '/');
+  uint32_t i = 0;
+  uint32_t n = 0;
+  const auto number = [](std::string_view part, uint32_t* out) {
+    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), *out);
+    return code == std::errc() && end == part.data() + part.size();
+  };
+  if (parts.size() != 2 || !number(parts[0], &i) || !number(parts[1], &n) || i < 1 || i > n) {
+    throw CLI::ValidationError("--worker",
+                               fmt::format("`{}` is not I/N with 1 <= I <= N (for example 2/8)", printable(text)));
+  }
+  return {i, n};
+}
+
+QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common) {
+  QuantizeRequest request;
+  request.source = args.source;
+  request.target = args.target;
+  request.format = parse_format(args.format);
+  if (!family_of(request.format).writable)
+    throw Error("this format can be read, not written").value("format", args.format).way_out(format_help());
+  request.rule_given = !args.rule.empty();
+  if (!request.format.is_dense())
+    request.rule = request.rule_given ? parse_rule(args.rule, request.format) : default_rule(request.format);
+  if (request.format.is_dense() && request.rule_given)
+    throw Error("a 16-bit target has no scale rule").value("rule", args.rule).way_out("leave --rule out");
+  request.layout = args.layout;
+  request.include = args.include;
+  request.keep = args.keep;
+  request.generic = args.generic;
+  if (args.bit_exact == "compressed-tensors") request.bit_exact = BitExact::kCompressedTensors;
+  if (args.bit_exact == "modelopt") request.bit_exact = BitExact::kModelOpt;
+  request.unify_scales = args.unify;
+  request.shard_bytes = parse_bytes(args.shard_size);
+  if (!args.worker.empty()) std::tie(request.worker, request.workers) = parse_worker(args.worker);
+  request.sha256_inputs = args.sha256;
+  request.dry_run = args.dry_run;
+  request.restart = args.restart;
+  request.allow_trailing = args.allow_trailing;
+  request.threads = common.thread_count();
+  request.quiet = common.quiet;
+  return request;
+}
+
+Json result_json(const QuantizeResult& result) {
+  Json json{{"family", result.family},
+            {"format", result.format},
+            {"rule", result.rule},
+            {"layout", result.layout},
+            {"tensors", Json::array()}};
+  for (const QuantizeRow& row : result.tensors) {
+    Json entry{
+        {"name", row.name}, {"role", row.role}, {"action", row.action}, {"reason", row.reason}, {"format", row.format}};
+    entry["rel_rmse"] = row.rel_rmse < 0 ? Json() : Json(row.rel_rmse);
+    entry["snr_db"] = row.rel_rmse < 0 || row.lossless ? Json() : Json(row.snr_db);
+    if (!row.note.empty()) entry["note"] = row.note;
+    if (row.changed_scales > 0) {
+      entry["changed_scales"] = row.changed_scales;
+      entry["largest_scale_change"] = row.largest_scale_change;
+    }
+    json["tensors"].push_back(std::move(entry));
+  }
+  json["notes"] = result.notes;
+  json["bytes_in"] = result.bytes_in;
+  json["bytes_out"] = result.bytes_out;
+  json["seconds"] = result.seconds;
+  json["peak_rss_bytes"] = result.peak_rss_bytes;
+  json["buffer_bytes"] = result.buffer_bytes;
+  json["input_gb_per_s"] = result.input_gb_per_s;
+  json["finished"] = result.finished;
+  json["shards_left"] = result.shards_left;
+  json["dry_run"] = result.dry_run;
+  return json;
+}
+
+std::string dry_run_text(const QuantizeResult& result) {
+  std::vector<std::vector<std::string>> rows{{"action", "format", "role", "tensor", "reason"}};
+  for (const QuantizeRow& row : result.tensors)
+    rows.push_back({row.action, row.format, row.role, printable(row.name), row.reason});
+  return table_text(rows) + fmt::format("\n{} in, {} out; nothing was written (--dry-run)\n",
+                                        human_bytes(result.bytes_in), human_bytes(result.bytes_out));
+}
+
+std::string result_text(const QuantizeResult& result) {
+  struct Sum {
+    uint64_t count = 0, rounded = 0;
+    double rmse = 0, worst = 0;
+    std::string worst_name;
+  };
+  std::map<std::tuple<std::string, std::string, std::string>, Sum> sums;
+  for (const QuantizeRow& row : result.tensors) {
+    Sum& sum = sums[{row.action, row.format, row.role}];
+    ++sum.count;
+    if (row.rel_rmse < 0) continue;
+    ++sum.rounded;
+    sum.rmse += row.rel_rmse;
+    if (sum.worst_name.empty() || row.rel_rmse > sum.worst) {
+      sum.worst = row.rel_rmse;
+      sum.worst_name = row.name;
+    }
+  }
+  std::vector<std::vector<std::string>> rows{
+      {"action", "format", "role", "weights", "mean error", "worst error", "worst weight"}};
+  for (const auto& [key, sum] : sums) {
+    const bool rounded = sum.rounded > 0;
+    rows.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), with_commas(sum.count),
+                    rounded ? fmt::format("{:.4f}", sum.rmse / static_cast<double>(sum.rounded)) : "",
+                    rounded ? fmt::format("{:.4f}", sum.worst) : "", printable(sum.worst_name)});
+  }
+  std::string text = table_text(rows);
+  text += fmt::format("\n{}, {}, rule {}, layout {}\n", result.family, result.format,
+                      result.rule.empty() ? "none" : result.rule, result.layout);
+  text += fmt::format("{} in, {} out, {:.2f} s, {:.2f} GB/s of input, peak memory {} (buffers up to {})\n",
+                      human_bytes(result.bytes_in), human_bytes(result.bytes_out), result.seconds,
+                      result.input_gb_per_s, human_bytes(result.peak_rss_bytes), human_bytes(result.buffer_bytes));
+  if (!result.finished)
+    text += fmt::format("this worker is done; {} shard{} left to other workers\n", result.shards_left,
+                        result.shards_left == 1 ? " is" : "s are");
+  return text;
+}
+
+int run_quantize(const QuantizeArgs& args, const CommonOptions& common) {
+  const QuantizeRequest request = request_of(args, common);
+  const QuantizeResult result = quantize(request);
+  if (common.json) {
+    print_json(result_json(result));
+  } else {
+    print_out(result.dry_run ? dry_run_text(result) : result_text(result));
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common) {
+  auto args = std::make_shared<QuantizeArgs>();
+  app.add_option("source", args->source, "a checkpoint folder, a .safetensors or a .gguf file")
+      ->required()
+      ->type_name("SRC");
+  app.add_option("target", args->target, "the folder to be made")->required()->type_name("DST");
+  app.add_option("--format", args->format, format_help())->required()->type_name("F");
+  app.add_option("--rule", args->rule, rule_help())->type_name("NAME");
+  app.add_option("--layout", args->layout,
+                 "how it is stored: compressed-tensors, gpt-oss, modelopt, deepseek (default: the source's own for "
+                 "that format, else compressed-tensors)")
+      ->type_name("NAME");
+  app.add_option("--include", args->include,
+                 "what is quantized: roles, all_linears or name:GLOB (default: routed_expert, for a model without "
+                 "experts dense_mlp)")
+      ->type_name("WHAT");
+  app.add_option("--keep", args->keep, "what stays as it is, same words; wins over --include")->type_name("WHAT");
+  app.add_option("--generic", args->generic,
+                 "for an unknown family: quantize 2-D weights whose names this regular expression finds")
+      ->type_name("REGEX");
+  app.add_option("--bit-exact-with", args->bit_exact, "give exactly that library's bytes")
+      ->check(CLI::IsMember({"compressed-tensors", "modelopt"}))
+      ->type_name("LIBRARY");
+  app.add_flag("--unify-scales", args->unify,
+               "one second-level scale for gate and up (q, k, v) of an input that has several");
+  app.add_option("--shard-size", args->shard_size, "largest output file")->type_name("SIZE")->capture_default_str();
+  app.add_option("--worker", args->worker,
+                 "write every N-th shard only, counting from the I-th: several processes or machines share one folder")
+      ->type_name("I/N");
+  app.add_flag("--sha256-inputs", args->sha256,
+               "record the SHA-256 of every source file too (reads the source once more)");
+  app.add_flag("--dry-run", args->dry_run, "print every tensor with the decision and its reason, write nothing");
+  app.add_flag("--resume", args->resume, "go on where an interrupted run stopped (default)");
+  app.add_flag("--restart", args->restart, "begin again, whatever an earlier run left")->excludes("--resume");
+  app.add_flag("--allow-trailing", args->allow_trailing, "tolerate bytes after the last tensor of a source file");
+  app.footer("Example:\n  nibble quantize ./Qwen3-30B-A3B ./Qwen3-30B-A3B-4bit --format " +
+             std::string(format_families().front()->pattern));
+  return [args, &common] { return run_quantize(*args, common); };
+}
+
+}  // namespace nibble

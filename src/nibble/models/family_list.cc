@@ -1,0 +1,31 @@
+// The model families, one row each. Rows and nothing else.
+#include "nibble/models/family.h"
+
+#define NIBBLE_FAMILIES(ROW) \
+  ROW(gpt_oss)               \
+  ROW(deepseek_v3)           \
+  ROW(kimi_k25)              \
+  ROW(kimi_k3)               \
+  ROW(deepseek_v4)           \
+  ROW(qwen3_moe)             \
+  ROW(glm4_moe)              \
+  ROW(minimax_m2)            \
+  ROW(mixtral)               \
+  ROW(llama)
+
+namespace nibble {
+
+namespace model_families {
+#define ROW(family) const Family& family();
+NIBBLE_FAMILIES(ROW)
+#undef ROW
+}  // namespace model_families
+
+std::span<const Family* const> families() {
+#define ROW(family) &model_families::family(),
+  static const Family* const list[] = {NIBBLE_FAMILIES(ROW)};
+#undef ROW
+  return list;
+}
+
+}  // namespace nibble

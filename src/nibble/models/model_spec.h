@@ -1,0 +1,118 @@
+// A model as data: what a family's configuration says, in the same terms for every family. Shapes follow the glossary's
+// letters. Counts come from the configuration, never from the tensors: verify compares the two.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nibble/models/role.h"
+#include "nibble/numerics/format.h"
+
+namespace nibble {
+
+enum class AttentionKind : uint8_t {
+  kGqa,
+  kMla,
+  kLinear,      // a recurrent state instead of keys and values (KDA)
+  kCompressed,  // DeepSeek-V4: one shared key/value head, compressed beyond the sliding window
+  kOther
+};
+enum class MlpKind : uint8_t { kDense, kMoe };
+// kSoftmaxTopK: softmax over all experts, then the k largest. kTopKSoftmax: the k largest logits, softmax over those.
+// kSigmoidBias, kSqrtSoftplusBias: elementwise scores; a correction bias decides the choice, never the weight.
+enum class RouterKind : uint8_t { kSoftmaxTopK, kTopKSoftmax, kSigmoidBias, kSqrtSoftplusBias, kOther };
+enum class Activation : uint8_t { kSilu, kClampedSwiglu, kOther };
+// Norm of queries and keys before rotation: over each head's width, or over all heads together (MiniMax-M2).
+enum class QkNorm : uint8_t { kNone, kPerHead, kFullWidth };
+
+struct RopeSpec {
+  double theta = 10000;
+  std::string scaling;  // "", "yarn", "llama3", … as the configuration spells it
+  double factor = 1, beta_fast = 32, beta_slow = 1, mscale = 0, mscale_all_dim = 0, low_freq_factor = 1,
+         high_freq_factor = 4;
+  double attention_factor = 0;  // 0: follows from factor and mscale
+  uint64_t original_max_position = 0;
+  bool truncate = true;
+  double partial_rotary_factor = 1;  // of head_dim; MLA rotates qk_rope_head_dim, whatever stands here
+  bool interleaved = false;          // pairs (2i, 2i+1); otherwise (i, i + half)
+  double compress_theta = 0;         // DeepSeek-V4: for compressed entries
+  friend bool operator==(const RopeSpec&, const RopeSpec&) = default;
+};
+
+struct LayerSpec {
+  AttentionKind attention = AttentionKind::kGqa;
+  MlpKind mlp = MlpKind::kDense;
+  uint64_t sliding_window = 0;  // 0: full
+  uint64_t compress_ratio = 0;  // kCompressed: tokens per compressed entry, 0: none
+  bool indexer = false;         // chooses the keys that attention reads
+  bool hash_routed = false;     // experts come from a table over token ids
+  friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
+};
+
+// The three matrices of an expert under the family's names; how its own releases store them.
+struct ExpertNaming {
+  std::string block = "mlp";  // "LAYER.mlp.experts.…"
+  std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
+  Fusion native = Fusion::kNone;  // kNone: one by one; kInterleaved: gpt-oss
+  bool biases = false;
+  friend bool operator==(const ExpertNaming&, const ExpertNaming&) = default;
+};
+
+struct IndexerSpec {
+  uint64_t heads = 0, head_dim = 0, topk = 0;
+  friend bool operator==(const IndexerSpec&, const IndexerSpec&) = default;
+};
+
+struct LinearAttentionSpec {
+  uint64_t heads = 0, head_dim = 0, conv_kernel = 0;
+  friend bool operator==(const LinearAttentionSpec&, const LinearAttentionSpec&) = default;
+};
+
+struct ModelSpec {
+  std::string family;      // "qwen3_moe"
+  std::string model_type;  // as in the configuration
+  std::string prefix;      // "model.", "language_model.model.", ""
+  std::string mtp_prefix;  // "mtp.": MTP layers are "mtp.0." …; "": they count on behind the last layer
+  Element dtype = Element::kBF16;
+  uint64_t hidden = 0;  // H
+  uint64_t vocabulary = 0;
+  uint64_t heads = 0, kv_heads = 0, head_dim = 0;
+  uint64_t dense_intermediate = 0;
+  uint64_t experts = 0, experts_per_token = 0, expert_intermediate = 0;  // E, top-k, I
+  uint64_t shared_experts = 0, shared_intermediate = 0;  // shared_intermediate: all shared experts together
+  uint64_t latent = 0;                                   // width of the routed experts' input if not H
+  uint64_t q_lora_rank = 0, kv_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;  // MLA
+  uint64_t o_groups = 0, o_lora_rank = 0;  // DeepSeek-V4: grouped low-rank output projection
+  uint64_t hyper_streams = 0;              // hyper-connections: residual streams, 0: none
+  uint64_t residual_blocks = 0;            // Kimi-K3: layers per block of attention residuals, 0: none
+  uint64_t n_group = 0, topk_group = 0;    // expert groups of the router; 0: none
+  double routed_scaling_factor = 1;
+  bool norm_topk_prob = false;
+  RouterKind router = RouterKind::kSoftmaxTopK;
+  Activation activation = Activation::kSilu;
+  double swiglu_limit = 0, swiglu_alpha = 1;
+  double rms_norm_eps = 1e-6;
+  bool tied_embeddings = false, attention_bias = false, mlp_bias = false, sinks = false, output_gate = false;
+  QkNorm qk_norm = QkNorm::kNone;
+  uint64_t mtp_layers = 0;
+  uint64_t max_positions = 0;
+  RopeSpec rope;
+  ExpertNaming expert_naming;
+  IndexerSpec indexer;
+  LinearAttentionSpec linear;
+  std::vector<LayerSpec> layers;
+
+  // Width of the routed experts' input and output.
+  uint64_t expert_width() const { return latent != 0 ? latent : hidden; }
+  // "model.layers.3."; layers from layers.size() on are the MTP layers.
+  std::string layer_prefix(int32_t layer) const {
+    const auto count = static_cast<int32_t>(layers.size());
+    if (layer >= count && !mtp_prefix.empty()) return mtp_prefix + std::to_string(layer - count) + ".";
+    return prefix + "layers." + std::to_string(layer) + ".";
+  }
+  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+};
+
+}  // namespace nibble

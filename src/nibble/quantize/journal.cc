@@ -1,0 +1,137 @@
+#include "nibble/quantize/journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nibble/base/error.h"
+#include "nibble/base/hash.h"
+#include "nibble/quantize/request.h"
+
+namespace nibble {
+namespace {
+
+std::string header_hash(const Checkpoint& source, size_t file) {
+  // The names, types, shapes and places of a file's tensors stand for its header.
+  Xxh3 hash;
+  for (const StoredTensor& tensor : source.tensors()) {
+    if (tensor.file != file) continue;
+    const std::string line = fmt::format("{}\n{}\n{}\n{}\n", tensor.name, static_cast<int>(tensor.dtype), tensor.offset,
+                                         fmt::join(tensor.shape, ","));
+    hash.update(std::as_bytes(std::span(line)));
+  }
+  return hash.hex();
+}
+
+Json source_state(const Checkpoint& source) {
+  Json files = Json::object();
+  for (size_t f = 0; f < source.files().size(); ++f) {
+    const StoredFile& file = source.files()[f];
+    files[file.name] = Json{{"bytes", file.bytes}, {"modified_ns", file.mtime_ns}, {"header", header_hash(source, f)}};
+  }
+  const std::string config = source.config().dump();
+  return Json{{"files", std::move(files)}, {"config", xxh3_hex(std::as_bytes(std::span(config)))}};
+}
+
+// Throws at the first leaf that differs, naming its path with the old and the new value.
+void refuse_difference(const Json& before, const Json& now, const std::string& path, const Path& journal) {
+  if (before.is_object() && now.is_object()) {
+    for (const auto& [key, value] : before.items()) {
+      const auto other = now.find(key);
+      refuse_difference(value, other == now.end() ? Json() : *other, path.empty() ? key : path + "." + key, journal);
+    }
+    for (const auto& [key, value] : now.items()) {
+      if (!before.contains(key)) refuse_difference(Json(), value, path.empty() ? key : path + "." + key, journal);
+    }
+    return;
+  }
+  if (before == now) return;
+  throw Error(fmt::format("cannot resume: {} is not what it was when this run began", path))
+      .file(journal.string())
+      .value("field", path)
+      .value("old", before.is_null() ? std::string("absent") : before.dump())
+      .value("new", now.is_null() ? std::string("absent") : now.dump())
+      .way_out("run with the old inputs and options")
+      .way_out("--restart to begin again");
+}
+
+}  // namespace
+
+Journal Journal::open(const Path& target, const Json& recipe, const Checkpoint& source,
+                      const std::vector<std::string>& shard_files, bool restart) {
+  Journal journal;
+  journal.folder_ = target / kJournalFolder;
+  journal.shard_files_ = shard_files;
+  const Path state_path = journal.folder_ / "run.json";
+  if (restart) {
+    std::error_code ignored;
+    if (std::filesystem::exists(state_path, ignored)) {
+      const Json old = read_json(state_path);
+      if (old.contains("shards")) {
+        for (const auto& file : old["shards"]) {
+          const auto name = file.is_string() ? file.get<std::string>() : std::string();
+          // Only bare names: the journal may have been tampered with.
+          if (!name.empty() && name.find('/') == std::string::npos) std::filesystem::remove(target / name, ignored);
+        }
+      }
+    }
+    std::filesystem::remove_all(journal.folder_, ignored);
+  }
+  std::filesystem::create_directories(journal.folder_);
+  const Json state{
+      {"contract", kContractVersion}, {"recipe", recipe}, {"source", source_state(source)}, {"shards", shard_files}};
+  if (std::filesystem::exists(state_path)) {
+    refuse_difference(read_json(state_path), state, "", state_path);
+  } else {
+    write_atomically(state_path, json_text(state));
+  }
+  return journal;
+}
+
+std::optional<ShardRecord> Journal::finished(size_t shard) const {
+  const Path path = folder_ / (shard_files_[shard] + ".json");
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  const Json json = read_json(path, uint64_t{4} << 30);
+  ShardRecord record;
+  record.bytes = json_uint(json, "bytes", path.string()).value_or(0);
+  record.sha256 = json_string(json, "sha256", path.string()).value_or("");
+  for (const auto& row : json.at("tensors")) record.tensor_rows.push_back(row);
+  // A record without its file (somebody removed it) is work to be done again.
+  const Path shard_path = folder_.parent_path() / shard_files_[shard];
+  if (!std::filesystem::exists(shard_path, ignored) || std::filesystem::file_size(shard_path, ignored) != record.bytes)
+    return std::nullopt;
+  return record;
+}
+
+void Journal::record(size_t shard, const ShardRecord& record) const {
+  Json json{{"bytes", record.bytes}, {"sha256", record.sha256}, {"tensors", Json::array()}};
+  for (const Json& row : record.tensor_rows) json["tensors"].push_back(row);
+  write_atomically(folder_ / (shard_files_[shard] + ".json"), json_text(json));
+}
+
+bool Journal::all_finished() const {
+  for (size_t s = 0; s < shard_files_.size(); ++s) {
+    if (!std::filesystem::exists(folder_ / (shard_files_[s] + ".json"))) return false;
+  }
+  return true;
+}
+
+void Journal::remove() const { std::filesystem::remove_all(folder_); }
+
+FolderLock::FolderLock(const Path& target) {
+  const Path path = target / kJournalFolder / "lock";
+  std::filesystem::create_directories(path.parent_path());
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd_ < 0 || ::flock(fd_, LOCK_EX) != 0)
+    throw Error("cannot lock the target folder").file(path.string()).way_out("check the permissions of the folder");
+}
+
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace nibble

@@ -1,0 +1,56 @@
+// The journal of an unfinished run: TARGET/.nibble/ with the recipe, the state of the source files, and one record for
+// each finished shard. A run that finds one continues; a run whose recipe or inputs differ is refused, naming what
+// differs with both values. Several workers may share it: a shard is written by whoever holds the lock on its partial
+// file, and records appear whole or not at all.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nibble/base/file.h"
+#include "nibble/base/json.h"
+#include "nibble/checkpoint/checkpoint.h"
+
+namespace nibble {
+
+// What one finished shard leaves for the manifest.
+struct ShardRecord {
+  uint64_t bytes = 0;
+  std::string sha256;
+  std::vector<Json> tensor_rows;
+};
+
+class Journal {
+ public:
+  // Opens or creates the journal in `target` (which must exist). Throws if it belongs to another recipe or to inputs
+  // that have changed. `restart` removes an old journal and the shards it lists first.
+  static Journal open(const Path& target, const Json& recipe, const Checkpoint& source,
+                      const std::vector<std::string>& shard_files, bool restart);
+
+  std::optional<ShardRecord> finished(size_t shard) const;
+  void record(size_t shard, const ShardRecord& record) const;
+  bool all_finished() const;
+  // Removes the journal's folder.
+  void remove() const;
+
+ private:
+  Path folder_;
+  std::vector<std::string> shard_files_;
+};
+
+// Blocks other processes that finish the same target (released when this process ends, however it ends).
+class FolderLock {
+ public:
+  explicit FolderLock(const Path& target);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
+inline constexpr const char* kJournalFolder = ".nibble";
+
+}  // namespace nibble

@@ -1,0 +1,117 @@
+#include "nibble/quantize/manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "nibble/base/file.h"
+#include "nibble/base/hash.h"
+
+namespace nibble {
+namespace {
+
+std::string_view bit_exact_name(BitExact bit_exact) {
+  switch (bit_exact) {
+    case BitExact::kNone: return "";
+    case BitExact::kCompressedTensors: return "compressed-tensors";
+    case BitExact::kModelOpt: return "modelopt";
+    case BitExact::kGgml: return "ggml";
+  }
+  return "";
+}
+
+std::string file_sha256(const Path& path) {
+  constexpr uint64_t kChunk = uint64_t{4} << 20;
+  const InputFile file = InputFile::open(path);
+  std::vector<std::byte> buffer(std::min(kChunk, file.size()));
+  Sha256 hash;
+  for (uint64_t offset = 0; offset < file.size(); offset += kChunk) {
+    const std::span piece(buffer.data(), std::min(kChunk, file.size() - offset));
+    file.read_at(offset, piece);
+    hash.update(piece);
+  }
+  return hash.hex();
+}
+
+}  // namespace
+
+Json recipe_json(const Model& model, const OutputPlan& plan, const QuantizeRequest& request) {
+  Json recipe = Json::object();
+  recipe["family"] = model.family_name;
+  recipe["format"] = request.format.name;
+  recipe["rule"] = request.rule.rule == nullptr ? "" : request.rule.name();
+  recipe["rule_given"] = request.rule_given;
+  recipe["layout"] = plan.layout == nullptr ? "dense" : std::string(plan.layout->name());
+  recipe["include"] = request.include;
+  recipe["keep"] = request.keep;
+  recipe["generic"] = request.generic;
+  recipe["bit_exact_with"] = bit_exact_name(request.bit_exact);
+  recipe["unify_scales"] = request.unify_scales;
+  recipe["shard_bytes"] = request.shard_bytes;
+  recipe["sha256_inputs"] = request.sha256_inputs;
+  return recipe;
+}
+
+Json tensor_row(const Checkpoint& source, const OutWeight& out, const QuantizeRequest& request, const OutResult& result,
+                const std::map<uint32_t, std::string>& hashes, const Model& model) {
+  Json row = Json::object();
+  row["name"] = out.name;
+  row["role"] = role_name(out.param.role);
+  row["action"] = action_name(out.action);
+  row["reason"] = out.reason;
+  row["format"] = out.format.name;
+  row["rule"] = out.route == Route::kEncode && request.rule.rule != nullptr ? Json(request.rule.name()) : Json();
+  const bool rounded = result.errors.count > 0;
+  row["rel_rmse"] = rounded ? Json(result.errors.rel_rmse()) : Json();
+  // JSON has no infinity: null says that nothing was lost.
+  row["snr_db"] = rounded && std::isfinite(result.errors.snr_db()) ? Json(result.errors.snr_db()) : Json();
+  if (!result.note.empty()) row["note"] = result.note;
+  if (request.unify_scales && out.route == Route::kMove) {
+    row["changed_scales"] = result.changed_scales;
+    row["largest_scale_change"] = result.largest_scale_change;
+  }
+  Json inputs = Json::object();
+  uint32_t last = UINT32_MAX;
+  for (const Piece& piece : out.pieces) {
+    if (piece.weight == last) continue;
+    last = piece.weight;
+    for (const Part& part : model.table.weights()[piece.weight].parts) {
+      const auto hash = hashes.find(part.tensor);
+      if (hash != hashes.end()) inputs[source.tensors()[part.tensor].name] = hash->second;
+    }
+  }
+  row["inputs_xxh3_128"] = std::move(inputs);
+  return row;
+}
+
+std::string manifest_text(const Json& recipe, const Checkpoint& source, const std::vector<OutputFileRecord>& files,
+                          const std::vector<Json>& tensor_rows, bool sha256_inputs) {
+  Json head = Json::object();
+  head["contract"] = kContractVersion;
+  head["nibble"] = kToolVersion;
+  head["recipe"] = recipe;
+  Json inputs = Json::array();
+  for (const StoredFile& file : source.files()) {
+    Json row{{"file", file.name}, {"bytes", file.bytes}};
+    if (sha256_inputs) row["sha256"] = file_sha256(source.folder() / file.name);
+    inputs.push_back(std::move(row));
+  }
+  head["inputs"] = std::move(inputs);
+  Json outputs = Json::array();
+  for (const auto& file : files)
+    outputs.push_back(Json{{"file", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
+  head["outputs"] = std::move(outputs);
+  // A row a line: half a million of them stay readable and searchable.
+  std::string text = head.dump(2);
+  text.resize(text.size() - 2);  // "\n}"
+  text += ",\n  \"tensors\": [";
+  for (size_t i = 0; i < tensor_rows.size(); ++i)
+    text += fmt::format("{}\n    {}", i == 0 ? "" : ",", tensor_rows[i].dump());
+  text += tensor_rows.empty() ? "]\n}\n" : "\n  ]\n}\n";
+  return text;
+}
+
+}  // namespace nibble

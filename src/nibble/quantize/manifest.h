@@ -1,0 +1,33 @@
+// `nibble.json`, stored beside the weights: the recipe, every tensor's format, rule, error and input hashes, every
+// output file's SHA-256. Nothing in it depends on time, host, threads or worker.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nibble/base/json.h"
+#include "nibble/quantize/output_plan.h"
+#include "nibble/quantize/unit_encoder.h"
+
+namespace nibble {
+
+// What decides the output's bytes besides the input: compared field by field on resume, stored in the manifest.
+Json recipe_json(const Model& model, const OutputPlan& plan, const QuantizeRequest& request);
+
+// One row of "tensors".
+Json tensor_row(const Checkpoint& source, const OutWeight& out, const QuantizeRequest& request, const OutResult& result,
+                const std::map<uint32_t, std::string>& hashes, const Model& model);
+
+struct OutputFileRecord {
+  std::string name;
+  uint64_t bytes = 0;
+  std::string sha256;
+};
+
+std::string manifest_text(const Json& recipe, const Checkpoint& source, const std::vector<OutputFileRecord>& files,
+                          const std::vector<Json>& tensor_rows, bool sha256_inputs);
+
+inline constexpr const char* kManifestName = "nibble.json";
+
+}  // namespace nibble

@@ -1,0 +1,365 @@
+#include "nibble/quantize/output_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+
+#include "nibble/base/check.h"
+#include "nibble/base/checked_math.h"
+#include "nibble/base/error.h"
+#include "nibble/numerics/recast.h"
+#include "nibble/quantize/expert_form.h"
+
+namespace nibble {
+namespace {
+
+uint64_t leading_product(const std::vector<uint64_t>& shape, size_t trailing) {
+  return std::accumulate(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(std::min(trailing, shape.size())),
+                         uint64_t{1}, std::multiplies<>());
+}
+
+// Does `layout` belong to the source's own way of writing `format`?
+const Convention* source_layout(const Model& model, const Format& format) {
+  std::map<const Convention*, uint64_t> votes;
+  for (const Weight& weight : model.table.weights()) {
+    if (!weight.format.is_dense()) votes[weight.convention] += weight.elements();
+  }
+  const Convention* best = nullptr;
+  uint64_t most = 0;
+  for (const auto& [convention, elements] : votes) {
+    if (elements > most && convention->can_write(format)) {
+      best = convention;
+      most = elements;
+    }
+  }
+  return best;
+}
+
+const Convention* choose_layout(const Model& model, const QuantizeRequest& request) {
+  if (request.format.is_dense()) return nullptr;
+  if (!request.layout.empty()) return &parse_layout(request.layout, request.format);
+  if (const Convention* own = source_layout(model, request.format)) return own;
+  for (const Convention* convention : conventions()) {
+    // A family may have its own layout for the format even in 16 bits (gpt-oss).
+    if (model.family != nullptr && convention->can_write(request.format) &&
+        convention->is_own_layout_of(model.family->name(), request.format))
+      return convention;
+  }
+  return &parse_layout(kDefaultLayout, request.format);
+}
+
+ExpertForm native_form(const Model& model) {
+  if (model.family == nullptr) return ExpertForm::kAsSource;
+  ExpertForm form = ExpertForm::kPerExpert;
+  model.family->inventory(model.spec, [&form](ParamSpec&& param) {
+    if (param.role == Role::kRoutedExpert && param.fusion == Fusion::kInterleaved) form = ExpertForm::kFusedInterleaved;
+  });
+  return form;
+}
+
+bool same_codes(const Format& a, const Format& b) {
+  return a.element == b.element && a.block_rows == b.block_rows && a.block_cols == b.block_cols && a.zero == b.zero &&
+         a.two_level == b.two_level && (a.scale == ScaleType::kE8M0) == (b.scale == ScaleType::kE8M0);
+}
+
+class Planner {
+ public:
+  Planner(const Checkpoint& source, const Model& model, const QuantizeRequest& request)
+      : source_(source), model_(model), request_(request) {}
+
+  OutputPlan run() {
+    const auto decisions = decide(model_, request_);
+    plan_.layout = choose_layout(model_, request_);
+    plan_.model_dtype = model_dtype();
+    const bool forms = model_.family != nullptr;
+    const ExpertForm form = !forms                    ? ExpertForm::kAsSource
+                            : plan_.layout != nullptr ? plan_.layout->expert_form()
+                                                      : native_form(model_);
+    plan_.outs = arrange_outputs(model_, {form, &decisions});
+    refuse_illegal_shapes();
+    for (OutWeight& out : plan_.outs) route(out);
+    add_notes();
+    make_units();
+    return std::move(plan_);
+  }
+
+ private:
+  const Weight& first_source(const OutWeight& out) const { return model_.table.weights()[out.pieces.front().weight]; }
+
+  // The type of the model's weights: what 16-bit scales and decoded weights are stored in.
+  Element model_dtype() const {
+    if (request_.format.is_dense()) return request_.format.element;
+    std::map<Element, uint64_t> votes;
+    for (const Weight& weight : model_.table.weights()) {
+      if (weight.format.is_dense() && !weight.opaque && weight.shape.size() >= 2)
+        votes[weight.format.element] += weight.elements();
+    }
+    Element best = Element::kBF16;
+    uint64_t most = 0;
+    for (const auto& [element, elements] : votes) {
+      if (elements > most && (element == Element::kBF16 || element == Element::kF16 || element == Element::kF32)) {
+        best = element;
+        most = elements;
+      }
+    }
+    // Quantized sources keep a few float32 tensors; their weights mean BF16.
+    return best == Element::kF32 && source_.container() == Container::kGguf ? Element::kBF16 : best;
+  }
+
+  void refuse_illegal_shapes() const {
+    if (request_.format.is_dense()) return;
+    std::string others;
+    const OutWeight* first = nullptr;
+    std::optional<ShapeProblem> problem;
+    uint64_t count = 0;
+    for (const OutWeight& out : plan_.outs) {
+      if (out.action != Action::kQuantized) continue;
+      auto found = check_shape(request_.format, out.rows(), out.cols());
+      if (!found) continue;
+      ++count;
+      if (first == nullptr) {
+        first = &out;
+        problem = std::move(found);
+      } else if (count <= 8) {
+        others += fmt::format("{}{} (K {}: {})", others.empty() ? "" : "; ", out.name, out.cols(),
+                              fmt::join(found->legal_groups, " "));
+      }
+    }
+    if (first == nullptr) return;
+    Error error(problem->reason);
+    error.file(source_.file_of(source_.tensors()[first_source(*first).parts.front().tensor])).tensor(first->name);
+    error.value("N", first->rows()).value("K", first->cols()).value("block", request_.format.block_cols);
+    error.value("legal_groups", problem->legal_groups.empty()
+                                    ? std::string("none")
+                                    : fmt::format("{}", fmt::join(problem->legal_groups, " ")));
+    error.value("tensors_affected", count);
+    if (!others.empty()) error.value("others", others);
+    if (!problem->legal_groups.empty()) error.way_out("choose a legal group size");
+    throw error.way_out(fmt::format("leave it in 16 bits: --keep name:{}", first->name));
+  }
+
+  void route(OutWeight& out) {
+    const Weight& weight = first_source(out);
+    out.format = weight.format;
+    if (out.action != Action::kQuantized) return route_kept(out, weight);
+    if (request_.format.is_dense()) return route_dense(out, request_.format);
+    out.convention = plan_.layout;
+    out.format = request_.format;
+    if (out.format.scale == ScaleType::kBF16) out.format.scale = scale_for(plan_.model_dtype);
+    const bool movable = weight.format.element == out.format.element && same_codes(weight.format, out.format) &&
+                         weight.row_order == RowOrder::kPlain && !weight.opaque && movable_rows(out, weight);
+    if (movable && (!request_.rule_given || request_.unify_scales)) {
+      out.route = Route::kMove;
+      out.action = Action::kRecast;
+      out.format.scale = weight.format.scale;
+      out.reason += request_.unify_scales && out.format.two_level
+                        ? "; already in this format, second-level scales unified"
+                        : "; already in this format, bytes and scales kept";
+    } else if (!request_.rule_given && exact_recast(weight.format, out.format) != nullptr &&
+               weight.row_order == RowOrder::kPlain) {
+      out.route = Route::kRecast;
+      out.action = Action::kRecast;
+      out.reason += fmt::format("; {} is re-expressed exactly", weight.format.name);
+    } else {
+      out.route = Route::kEncode;
+      if (!weight.format.is_dense()) out.reason += fmt::format("; decoded from {}", weight.format.name);
+    }
+    if (out.format.two_level) out.fusion = fusion_key(out.param);
+    declare(out);
+  }
+
+  // Codes can be moved row by row unless a scale covers several rows that would be torn apart.
+  bool movable_rows(const OutWeight& out, const Weight& weight) const {
+    const bool whole = std::all_of(out.pieces.begin(), out.pieces.end(), [](const Piece& p) {
+      return p.row_begin == 0 && p.row_stride == 1 && p.out_begin == 0 && p.out_stride == 1;
+    });
+    return whole || weight.format.block_rows == 1;
+  }
+
+  static ScaleType scale_for(Element element) {
+    return element == Element::kF16 ? ScaleType::kF16 : element == Element::kF32 ? ScaleType::kF32 : ScaleType::kBF16;
+  }
+
+  void route_kept(OutWeight& out, const Weight& weight) {
+    const bool reshaped = out.pieces.size() != weight.slices() || out.name != weight.name || out.shape != weight.shape;
+    const bool foreign =
+        !weight.opaque && !weight.format.is_dense() && (plan_.layout == nullptr || weight.convention != plan_.layout);
+    const bool gguf = source_.container() == Container::kGguf;
+    if (!weight.opaque &&
+        (foreign || reshaped || gguf || weight.row_order == RowOrder::kGgufRotaryPairs || out.vector_rows)) {
+      Format target = parse_format(element_name(foreign || gguf ? plan_.model_dtype : weight.format.element));
+      if (foreign)
+        out.reason +=
+            fmt::format("; decoded from {} to {}, since one output holds one scheme", weight.format.name, target.name);
+      return route_dense(out, target);
+    }
+    out.route = Route::kRawCopy;
+    out.pieces.resize(1);
+    for (const Part& part : weight.parts) {
+      const StoredTensor& tensor = source_.tensors()[part.tensor];
+      // Split expert stacks may make several outputs of one source; raw copies are one to one.
+      out.parts.push_back({part.kind, {tensor.name, tensor.dtype, tensor.shape}});
+      out.raw_tensors.push_back(part.tensor);
+    }
+  }
+
+  void route_dense(OutWeight& out, const Format& target) {
+    const Weight& weight = first_source(out);
+    out.route = Route::kDense;
+    out.format = target;
+    out.action = weight.format.is_dense() && weight.format.element == target.element ? Action::kKept : Action::kRecast;
+    out.transposed = out.param.transposed_when_dense && out.shape.size() == 3;
+    auto shape = out.shape;
+    if (out.transposed) std::swap(shape[1], shape[2]);
+    out.parts = {{PartKind::kCodes, {out.name, dtype_of(target.element), shape}}};
+  }
+
+  void declare(OutWeight& out) { out.parts = plan_.layout->declare(out.request(plan_.model_dtype)); }
+
+  void add_notes() {
+    std::vector<std::string> unknown;
+    for (const OutWeight& out : plan_.outs) {
+      if (out.action == Action::kCopied && out.param.role == Role::kUnknown) unknown.push_back(out.name);
+    }
+    if (unknown.empty() || model_.family == nullptr) return;
+    const size_t shown = std::min<size_t>(unknown.size(), 8);
+    plan_.notes.push_back(
+        fmt::format("{} tensor{} unknown to the family, copied: {}{}", unknown.size(), unknown.size() == 1 ? "" : "s",
+                    fmt::join(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                    unknown.size() > shown ? ", …" : ""));
+  }
+
+  // Joins outputs that share a source weight or a fusion key.
+  std::vector<uint32_t> unit_of() const {
+    std::vector<uint32_t> root(plan_.outs.size());
+    std::iota(root.begin(), root.end(), 0u);
+    const auto find = [&root](uint32_t i) {
+      while (root[i] != i) i = root[i] = root[root[i]];
+      return i;
+    };
+    // The smaller index stays the root, so that a unit stands where its first output stands.
+    const auto join = [&](uint32_t a, uint32_t b) {
+      a = find(a);
+      b = find(b);
+      root[std::max(a, b)] = std::min(a, b);
+    };
+    std::unordered_map<uint32_t, uint32_t> by_weight;
+    std::unordered_map<std::string, uint32_t> by_fusion;
+    for (uint32_t i = 0; i < plan_.outs.size(); ++i) {
+      for (const Piece& piece : plan_.outs[i].pieces) join(by_weight.try_emplace(piece.weight, i).first->second, i);
+      if (!plan_.outs[i].fusion.empty()) join(by_fusion.try_emplace(plan_.outs[i].fusion, i).first->second, i);
+    }
+    for (uint32_t i = 0; i < root.size(); ++i) root[i] = find(i);
+    return root;
+  }
+
+  void make_units() {
+    const auto roots = unit_of();
+    std::map<uint32_t, Unit> units;  // by first output
+    std::set<uint32_t> seen;
+    for (uint32_t i = 0; i < plan_.outs.size(); ++i) {
+      Unit& unit = units[roots[i]];
+      unit.outs.push_back(i);
+      unit.bytes_out += plan_.outs[i].stored_bytes();
+      for (const Piece& piece : plan_.outs[i].pieces) {
+        if (seen.insert(piece.weight).second)
+          unit.bytes_in += model_.table.weights()[piece.weight].stored_bytes(source_);
+      }
+    }
+    refuse_double_names();
+    std::vector<std::vector<Unit>> groups;
+    uint64_t filled = 0;
+    for (auto& [first, unit] : units) {
+      if (groups.empty() || (filled > 0 && filled + unit.bytes_out > request_.shard_bytes)) {
+        groups.emplace_back();
+        filled = 0;
+      }
+      filled += unit.bytes_out;
+      plan_.bytes_in += unit.bytes_in;
+      groups.back().push_back(std::move(unit));
+    }
+    for (uint32_t s = 0; s < groups.size(); ++s) add_shard(std::move(groups[s]), s, groups.size());
+  }
+
+  void refuse_double_names() const {
+    std::set<std::string_view> names;
+    for (const OutWeight& out : plan_.outs) {
+      for (const PartDecl& part : out.parts) {
+        if (!names.insert(part.tensor.name).second)
+          throw Error("two outputs would have the same name")
+              .tensor(part.tensor.name)
+              .way_out("rename one of them in the source");
+      }
+    }
+  }
+
+  void add_shard(std::vector<Unit> units, uint32_t index, size_t count) {
+    Shard shard;
+    shard.file_name =
+        count == 1 ? "model.safetensors" : fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
+    std::vector<TensorDecl> decls;
+    for (const Unit& unit : units) {
+      shard.bytes_in += unit.bytes_in;
+      for (const uint32_t out : unit.outs) {
+        plan_.outs[out].shard = index;
+        for (const PartDecl& part : plan_.outs[out].parts) decls.push_back(part.tensor);
+      }
+    }
+    shard.layout = plan_safetensors(std::move(decls),
+                                    {{"format", "pt"},
+                                     {"nibble", kToolVersion},
+                                     {"nibble.format", request_.format.name},
+                                     {"nibble.rule", request_.rule.rule == nullptr ? "" : request_.rule.name()}});
+    std::unordered_map<std::string_view, uint64_t> offsets;
+    for (size_t t = 0; t < shard.layout.tensors.size(); ++t)
+      offsets[shard.layout.tensors[t].name] = shard.layout.offsets[t];
+    for (const Unit& unit : units) {
+      for (const uint32_t out : unit.outs) {
+        for (const PartDecl& part : plan_.outs[out].parts)
+          plan_.outs[out].part_offsets.push_back(offsets.at(part.tensor.name));
+      }
+    }
+    plan_.bytes_out += shard.layout.file_bytes;
+    shard.units = std::move(units);
+    plan_.shards.push_back(std::move(shard));
+  }
+
+  const Checkpoint& source_;
+  const Model& model_;
+  const QuantizeRequest& request_;
+  OutputPlan plan_;
+};
+
+}  // namespace
+
+uint64_t OutWeight::slices() const { return vector_rows ? leading_product(shape, 1) : leading_product(shape, 2); }
+
+uint64_t OutWeight::rows() const {
+  if (vector_rows) return shape.back();
+  return shape.size() >= 2 ? shape[shape.size() - 2] : 1;
+}
+
+uint64_t OutWeight::cols() const {
+  if (vector_rows) return 1;
+  return shape.empty() ? 1 : shape.back();
+}
+
+uint64_t OutWeight::stored_bytes() const {
+  uint64_t bytes = 0;
+  for (const PartDecl& part : parts) bytes += part.tensor.bytes();
+  return bytes;
+}
+
+WriteRequest OutWeight::request(Element model_dtype) const {
+  return {name, format, shape, model_dtype, format.two_level ? convention->second_level() : SecondLevel::kNone};
+}
+
+OutputPlan plan_output(const Checkpoint& source, const Model& model, const QuantizeRequest& request) {
+  return Planner(source, model, request).run();
+}
+
+}  // namespace nibble

@@ -1,0 +1,32 @@
+// Which weights are quantized, by role and by name, and why. Every decision has a reason; a pattern that matches
+// nothing is an error that quotes it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nibble/models/model.h"
+#include "nibble/quantize/request.h"
+
+namespace nibble {
+
+enum class Action : uint8_t {
+  kQuantized,  // rounded to the target format
+  kRecast,     // moved to the target format or layout without rounding
+  kKept,       // known, left in its own type on purpose
+  kCopied,     // not a weight we know or could quantize
+};
+std::string_view action_name(Action action);
+
+struct Decision {
+  bool selected = false;  // wanted in the target format
+  bool known = true;      // false: role unknown
+  std::string reason;
+};
+
+// One decision per weight of the model. Errors: unknown family without --generic (names the family; with a stack of
+// dense experts also its shape and both readings), a pattern or role without a match, a malformed pattern.
+std::vector<Decision> decide(const Model& model, const QuantizeRequest& request);
+
+}  // namespace nibble

@@ -1,0 +1,298 @@
+#include "nibble/quantize/quantize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "nibble/base/error.h"
+#include "nibble/base/log.h"
+#include "nibble/base/progress.h"
+#include "nibble/base/strings.h"
+#include "nibble/checkpoint/shard_index.h"
+#include "nibble/quantize/journal.h"
+#include "nibble/quantize/manifest.h"
+#include "nibble/quantize/output_plan.h"
+#include "nibble/quantize/shard_writer.h"
+#include "nibble/quantize/side_files.h"
+
+namespace nibble {
+namespace {
+
+// Memory: per thread one chunk of input, its codes and, for formats with a second-level scale, the matrices that share
+// it (up to kKeepBytes / threads; larger ones are read twice). With 1 GiB as the bound for everything, half goes to
+// keeping.
+constexpr uint64_t kKeepBytes = uint64_t{512} << 20;
+constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
+
+uint64_t peak_rss_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (starts_with(line, "VmHWM:")) return std::stoull(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+QuantizeRow row_of(const Json& tensor) {
+  QuantizeRow row;
+  row.name = tensor.at("name");
+  row.role = tensor.at("role");
+  row.action = tensor.at("action");
+  row.reason = tensor.at("reason");
+  row.format = tensor.at("format");
+  if (tensor.at("rel_rmse").is_number()) {
+    row.rel_rmse = tensor.at("rel_rmse");
+    row.lossless = tensor.at("snr_db").is_null();
+    row.snr_db = row.lossless ? 0 : tensor.at("snr_db").get<double>();
+  }
+  if (tensor.contains("note")) row.note = tensor.at("note");
+  if (tensor.contains("changed_scales")) {
+    row.changed_scales = tensor.at("changed_scales");
+    row.largest_scale_change = tensor.at("largest_scale_change");
+  }
+  return row;
+}
+
+class Run {
+ public:
+  explicit Run(const QuantizeRequest& request)
+      : request_(request),
+        source_(Checkpoint::open(request.source, {ReadMode::kPread, request.allow_trailing, request.threads})) {
+    Findings findings;
+    model_ = load_model(source_, &findings);
+    throw_first_error(findings);
+    plan_ = plan_output(source_, model_, request);
+    texts_ = side_texts(source_, model_, plan_, request);
+  }
+
+  QuantizeResult run() {
+    start_ = std::chrono::steady_clock::now();
+    describe();
+    if (request_.dry_run) return dry_run();
+    if (already_done()) return std::move(result_);
+    check_target();
+    check_space();
+    std::filesystem::create_directories(request_.target);
+    write_shards();
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  void describe() {
+    result_.family = model_.family_name;
+    result_.format = request_.format.name;
+    result_.rule = request_.rule.rule == nullptr ? "" : request_.rule.name();
+    result_.layout = plan_.layout == nullptr ? "dense" : std::string(plan_.layout->name());
+    result_.notes = plan_.notes;
+    result_.bytes_in = plan_.bytes_in;
+    result_.bytes_out = plan_.bytes_out;
+    result_.buffer_bytes = kKeepBytes + static_cast<uint64_t>(request_.threads) * 4 * kChunkBytes;
+    for (const auto& note : plan_.notes) log::info(note);
+  }
+
+  QuantizeResult dry_run() {
+    result_.dry_run = true;
+    for (const OutWeight& out : plan_.outs) {
+      QuantizeRow row;
+      row.name = out.name;
+      row.role = role_name(out.param.role);
+      row.action = action_name(out.action);
+      row.reason = out.reason;
+      row.format = out.format.name;
+      result_.tensors.push_back(std::move(row));
+    }
+    result_.peak_rss_bytes = peak_rss_bytes();
+    return std::move(result_);
+  }
+
+  std::vector<std::string> shard_files() const {
+    std::vector<std::string> files;
+    for (const Shard& shard : plan_.shards) files.push_back(shard.file_name);
+    return files;
+  }
+
+  Path manifest_path() const { return request_.target / kManifestName; }
+
+  // A finished target of the same recipe and inputs is left alone.
+  bool already_done() {
+    std::error_code ignored;
+    if (request_.restart || std::filesystem::exists(request_.target / kJournalFolder / "run.json", ignored) ||
+        !std::filesystem::exists(manifest_path(), ignored))
+      return false;
+    const Json manifest = read_json(manifest_path(), uint64_t{4} << 30);
+    if (!manifest.contains("recipe") || manifest["recipe"] != recipe_json(model_, plan_, request_)) {
+      throw Error("the target holds another finished result")
+          .file(manifest_path().string())
+          .way_out("name another folder")
+          .way_out("--restart to replace it");
+    }
+    for (const Shard& shard : plan_.shards) {
+      const Path path = request_.target / shard.file_name;
+      if (!std::filesystem::exists(path, ignored) ||
+          std::filesystem::file_size(path, ignored) != shard.layout.file_bytes) {
+        throw Error("the target's manifest and files disagree")
+            .file(path.string())
+            .value("expected_bytes", shard.layout.file_bytes)
+            .way_out("--restart to make it again");
+      }
+    }
+    for (const auto& tensor : manifest.at("tensors")) result_.tensors.push_back(row_of(tensor));
+    result_.notes.emplace_back("the target is already complete; nothing was written");
+    log::info(result_.notes.back());
+    result_.peak_rss_bytes = peak_rss_bytes();
+    return true;
+  }
+
+  void check_target() const {
+    std::error_code ignored;
+    if (!std::filesystem::exists(request_.target, ignored)) return;
+    if (!std::filesystem::is_directory(request_.target, ignored))
+      throw Error("the target is not a folder").file(request_.target.string()).way_out("name a folder");
+    if (std::filesystem::equivalent(request_.target, source_.folder(), ignored))
+      throw Error("the target is the source").file(request_.target.string()).way_out("name another folder");
+    const bool ours = std::filesystem::exists(request_.target / kJournalFolder, ignored) ||
+                      std::filesystem::exists(manifest_path(), ignored);
+    if (!ours && !std::filesystem::is_empty(request_.target, ignored)) {
+      throw Error("the target folder holds other files")
+          .file(request_.target.string())
+          .way_out("name an empty or a new folder");
+    }
+  }
+
+  void check_space() const {
+    uint64_t needed = plan_.bytes_out + side_bytes(source_, texts_);
+    std::error_code ignored;
+    for (const Shard& shard : plan_.shards) {
+      const Path path = request_.target / shard.file_name;
+      if (std::filesystem::exists(path, ignored))
+        needed -= std::min<uint64_t>(needed, std::filesystem::file_size(path, ignored));
+      Path partial = path;
+      partial += ".partial";
+      if (std::filesystem::exists(partial, ignored))
+        needed -= std::min<uint64_t>(needed, std::filesystem::file_size(partial, ignored));
+    }
+    const uint64_t free = free_bytes(request_.target);
+    if (free >= needed) return;
+    throw Error("not enough free space for the output")
+        .file(request_.target.string())
+        .value("needed", needed)
+        .value("free", free)
+        .value("missing", needed - free)
+        .way_out("free some space")
+        .way_out("name a target on another disk");
+  }
+
+  void write_shards() {
+    const Json recipe = recipe_json(model_, plan_, request_);
+    {
+      const FolderLock lock(request_.target);
+      journal_ = Journal::open(request_.target, recipe, source_, shard_files(), request_.restart);
+    }
+    std::error_code ignored;
+    if (request_.restart) std::filesystem::remove(manifest_path(), ignored);
+    uint64_t todo = 0;
+    std::vector<size_t> mine;
+    for (size_t s = 0; s < plan_.shards.size(); ++s) {
+      if (s % request_.workers != request_.worker - 1 || journal_->finished(s)) continue;
+      mine.push_back(s);
+      todo += plan_.shards[s].bytes_in;
+    }
+    Progress progress("quantize", todo, request_.quiet);
+    const EncodeContext context{&source_,
+                                &model_,
+                                &request_,
+                                &plan_,
+                                kKeepBytes / static_cast<uint64_t>(std::max(1, request_.threads)),
+                                kChunkBytes,
+                                [&progress](uint64_t bytes) { progress.add(bytes); }};
+    for (const size_t s : mine) {
+      const ShardResult shard = write_shard(context, plan_.shards[s], request_.target, request_.threads);
+      journal_->record(s, record_of(s, shard));
+    }
+    result_.bytes_done = todo;
+  }
+
+  ShardRecord record_of(size_t s, const ShardResult& result) const {
+    ShardRecord record;
+    record.bytes = result.bytes;
+    record.sha256 = result.sha256;
+    for (size_t u = 0; u < result.units.size(); ++u) {
+      const Unit& unit = plan_.shards[s].units[u];
+      for (size_t o = 0; o < unit.outs.size(); ++o) {
+        record.tensor_rows.push_back(tensor_row(source_, plan_.outs[unit.outs[o]], request_, result.units[u].outs[o],
+                                                result.units[u].tensor_hashes, model_));
+      }
+    }
+    return record;
+  }
+
+  void measure() {
+    result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    result_.peak_rss_bytes = peak_rss_bytes();
+    result_.input_gb_per_s = result_.seconds > 0 ? static_cast<double>(result_.bytes_done) / result_.seconds / 1e9 : 0;
+  }
+
+  // Whoever finds all shards done writes the rest; the lock keeps two from doing so at once.
+  void finish() {
+    const FolderLock lock(request_.target);
+    std::error_code ignored;
+    const bool other_finished = !std::filesystem::exists(request_.target / kJournalFolder / "run.json", ignored);
+    if (other_finished) {
+      std::filesystem::remove_all(request_.target / kJournalFolder, ignored);
+    } else if (!journal_->all_finished()) {
+      for (size_t s = 0; s < plan_.shards.size(); ++s) result_.shards_left += journal_->finished(s) ? 0u : 1u;
+      result_.finished = result_.shards_left == 0;
+      if (!result_.finished) return measure();
+    }
+    if (!other_finished) write_end();
+    measure();
+  }
+
+  void write_end() {
+    std::vector<OutputFileRecord> files;
+    std::vector<Json> rows;
+    ShardIndex index;
+    uint64_t total = 0;
+    for (size_t s = 0; s < plan_.shards.size(); ++s) {
+      auto record = journal_->finished(s);
+      if (!record)
+        throw Error("a finished shard has gone")
+            .file((request_.target / plan_.shards[s].file_name).string())
+            .way_out("run the same command again");
+      files.push_back({plan_.shards[s].file_name, record->bytes, record->sha256});
+      for (Json& row : record->tensor_rows) rows.push_back(std::move(row));
+      index.files.push_back(plan_.shards[s].file_name);
+      for (const TensorDecl& tensor : plan_.shards[s].layout.tensors) {
+        index.weights.emplace_back(tensor.name, static_cast<uint32_t>(s));
+        total += tensor.bytes();
+      }
+    }
+    index.total_size = total;
+    for (const Json& row : rows) result_.tensors.push_back(row_of(row));
+    write_side_files(source_, texts_, request_.target);
+    write_atomically(manifest_path(),
+                     manifest_text(recipe_json(model_, plan_, request_), source_, files, rows, request_.sha256_inputs));
+    if (plan_.shards.size() > 1)
+      write_atomically(request_.target / "model.safetensors.index.json", shard_index_text(index));
+    journal_->remove();
+  }
+
+  const QuantizeRequest& request_;
+  Checkpoint source_;
+  Model model_;
+  OutputPlan plan_;
+  std::vector<std::pair<std::string, std::string>> texts_;
+  std::optional<Journal> journal_;
+  QuantizeResult result_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+QuantizeResult quantize(const QuantizeRequest& request) { return Run(request).run(); }
+
+}  // namespace nibble

@@ -1,0 +1,226 @@
+// Whatever stops a run, and whenever: run again, and the output is byte for byte that of an undisturbed one.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "nibble/base/error.h"
+#include "nibble/base/log.h"
+#include "nibble/quantize/quantize.h"
+#include "nibble/testing/faulty_syscalls.h"
+#include "nibble/testing/folder.h"
+#include "nibble/testing/temp_dir.h"
+
+namespace nibble {
+namespace {
+
+using testing::FaultySyscalls;
+using testing::folder_contents;
+
+QuantizeRequest request_for(const Path& source, const Path& target, const std::string& format = "nvfp4") {
+  QuantizeRequest request;
+  request.source = source;
+  request.target = target;
+  request.format = parse_format(format);
+  request.rule = default_rule(request.format);
+  request.shard_bytes = 60'000;  // several shards
+  request.quiet = true;
+  return request;
+}
+
+class Resume : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    log::set_level(log::Level::kOff);
+    testing::copy_folder(testing::golden_dir() / "models" / "qwen3_moe", dir_ / "source");
+    quantize(request_for(dir_ / "source", dir_ / "undisturbed"));
+    expected_ = folder_contents(dir_ / "undisturbed");
+  }
+
+  QuantizeRequest request() const { return request_for(dir_ / "source", dir_ / "target"); }
+  void expect_same() const {
+    const auto got = folder_contents(dir_ / "target");
+    ASSERT_EQ(got.size(), expected_.size());
+    for (const auto& [name, content] : expected_) {
+      ASSERT_TRUE(got.contains(name)) << name;
+      EXPECT_TRUE(got.at(name) == content) << name << " differs";
+    }
+  }
+  uint64_t count_calls() {
+    const FaultySyscalls counter;
+    quantize(request_for(dir_ / "source", dir_ / "counted"));
+    return counter.calls();
+  }
+
+  testing::TempDir dir_;
+  std::map<std::string, std::string> expected_;
+};
+
+TEST_F(Resume, the_undisturbed_run_has_several_shards_and_leaves_no_journal) {
+  EXPECT_TRUE(expected_.contains("model.safetensors.index.json"));
+  EXPECT_TRUE(expected_.contains("nibble.json"));
+  for (const auto& [name, content] : expected_) {
+    EXPECT_EQ(name.find(".nibble/"), std::string::npos) << name;
+    EXPECT_EQ(name.find(".partial"), std::string::npos) << name;
+  }
+}
+
+TEST_F(Resume, killed_at_any_call_then_run_again_gives_the_same_bytes) {
+  const uint64_t calls = count_calls();
+  ASSERT_GT(calls, 20u);
+  for (uint64_t n = 0; n < calls; ++n) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const FaultySyscalls fault(n, FaultySyscalls::Kill::kNow);
+      quantize(request());
+      ::_exit(3);  // not reached: the call comes before the end
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "call " << n;
+    quantize(request());
+    expect_same();
+    std::filesystem::remove_all(dir_ / "target");
+  }
+}
+
+TEST_F(Resume, full_disk_at_any_call_is_an_error_and_loses_nothing) {
+  const uint64_t calls = count_calls();
+  for (uint64_t n = 0; n < calls; ++n) {
+    {
+      const FaultySyscalls fault(n, ENOSPC, true);
+      EXPECT_THROW(quantize(request()), Error) << "call " << n;
+    }
+    quantize(request());
+    expect_same();
+    std::filesystem::remove_all(dir_ / "target");
+  }
+}
+
+TEST_F(Resume, one_io_error_at_any_call_is_an_error_and_loses_nothing) {
+  const uint64_t calls = count_calls();
+  for (uint64_t n = 0; n < calls; ++n) {
+    std::string message;
+    {
+      const FaultySyscalls fault(n, EIO, false);
+      try {
+        quantize(request());
+      } catch (const Error& error) {
+        message = error.what();
+      }
+    }
+    EXPECT_NE(message.find("Input/output error"), std::string::npos) << "call " << n << ": " << message;
+    quantize(request());
+    expect_same();
+    std::filesystem::remove_all(dir_ / "target");
+  }
+}
+
+TEST_F(Resume, any_number_of_threads_gives_the_same_bytes) {
+  for (const int threads : {2, 3, 8}) {
+    auto threaded = request();
+    threaded.threads = threads;
+    quantize(threaded);
+    expect_same();
+    std::filesystem::remove_all(dir_ / "target");
+  }
+}
+
+TEST_F(Resume, any_number_of_workers_in_any_order_gives_the_same_bytes) {
+  for (const uint32_t workers : {2u, 3u, 7u}) {
+    for (uint32_t i = workers; i >= 1; --i) {
+      auto part = request();
+      part.worker = i;
+      part.workers = workers;
+      const QuantizeResult result = quantize(part);
+      EXPECT_EQ(result.finished, i == 1 || result.shards_left == 0) << i << "/" << workers;
+    }
+    expect_same();
+    std::filesystem::remove_all(dir_ / "target");
+  }
+}
+
+TEST_F(Resume, a_dead_workers_part_can_be_done_by_another) {
+  auto part = request();
+  part.workers = 3;
+  for (const uint32_t i : {1u, 3u}) {
+    part.worker = i;
+    EXPECT_FALSE(quantize(part).finished);
+  }
+  quantize(request());  // nobody is worker 2: a run without --worker takes what is left
+  expect_same();
+}
+
+// C21: a resumed run must not go on with changed inputs or options.
+class C21_resume_refuses_changes : public Resume {
+ protected:
+  void stop_in_the_middle() {
+    auto part = request();
+    part.workers = 2;
+    ASSERT_FALSE(quantize(part).finished);
+  }
+  std::string refusal(const QuantizeRequest& changed) {
+    try {
+      quantize(changed);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(C21_resume_refuses_changes, one_byte_of_a_source_shard) {
+  stop_in_the_middle();
+  const Path file = dir_ / "source/model.safetensors";
+  std::string content = read_text(file, UINT64_MAX);
+  content[content.size() - 100] = static_cast<char>(content[content.size() - 100] ^ 1);
+  write_atomically(file, content);
+  const std::string message = refusal(request());
+  EXPECT_NE(message.find("model.safetensors"), std::string::npos) << message;
+  EXPECT_NE(message.find("--restart"), std::string::npos) << message;
+  auto again = request();
+  again.restart = true;
+  quantize(again);
+  EXPECT_TRUE(folder_contents(dir_ / "target").contains("model.safetensors.index.json"));
+}
+
+TEST_F(C21_resume_refuses_changes, the_group_size_with_both_values) {
+  auto part = request_for(dir_ / "source", dir_ / "target", "int4-g32");
+  part.shard_bytes = 50'000;
+  part.workers = 2;
+  ASSERT_FALSE(quantize(part).finished);
+  auto changed = request_for(dir_ / "source", dir_ / "target", "int4-g16");
+  changed.shard_bytes = 50'000;
+  const std::string message = refusal(changed);
+  EXPECT_NE(message.find("recipe.format"), std::string::npos) << message;
+  EXPECT_NE(message.find("int4-g32"), std::string::npos) << message;
+  EXPECT_NE(message.find("int4-g16"), std::string::npos) << message;
+}
+
+TEST_F(C21_resume_refuses_changes, the_contract_version) {
+  stop_in_the_middle();
+  const Path journal = dir_ / "target/.nibble/run.json";
+  std::string text = read_text(journal, UINT64_MAX);
+  const std::string field = "\"contract\": 1";
+  ASSERT_NE(text.find(field), std::string::npos);
+  text.replace(text.find(field), field.size(), "\"contract\": 0");
+  write_atomically(journal, text);
+  const std::string message = refusal(request());
+  EXPECT_NE(message.find("contract"), std::string::npos) << message;
+}
+
+TEST_F(Resume, a_finished_target_is_left_alone_and_another_recipe_is_refused) {
+  quantize(request());
+  EXPECT_NO_THROW(quantize(request()));
+  expect_same();
+  auto other = request();
+  other.keep = {"name:model.layers.0.mlp.experts.0.*"};
+  EXPECT_THROW(quantize(other), Error);
+  expect_same();
+}
+
+}  // namespace
+}  // namespace nibble

@@ -1,0 +1,97 @@
+#include "nibble/quantize/side_files.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "nibble/base/strings.h"
+#include "nibble/quantize/gguf_folder.h"
+
+namespace nibble {
+namespace {
+
+std::string module_of(const std::string& name) {
+  constexpr std::string_view kTail = ".weight";
+  return ends_with(name, kTail) ? name.substr(0, name.size() - kTail.size()) : name;
+}
+
+ConfigRequest config_request(const Checkpoint& source, const Model& model, const OutputPlan& plan,
+                             const QuantizeRequest& request) {
+  ConfigRequest config;
+  config.format = request.format;
+  config.rule = request.rule.rule == nullptr ? "" : request.rule.name();
+  config.source_family = model.family_name;
+  config.model_dtype = plan.model_dtype;
+  config.tool_version = kToolVersion;
+  config.source_config = &source.config();
+  for (const OutWeight& out : plan.outs) {
+    const bool encoded = out.route == Route::kEncode || out.route == Route::kMove || out.route == Route::kRecast;
+    if (encoded) config.quantized.push_back(module_of(out.name));
+    // Weights only: a bias or a scale of a module is not a module that is kept.
+    if (!encoded && out.shape.size() >= 2) config.kept.push_back(module_of(out.name));
+  }
+  std::sort(config.quantized.begin(), config.quantized.end());
+  std::sort(config.kept.begin(), config.kept.end());
+  return config;
+}
+
+// A 16-bit copy must not claim to be quantized, wherever the source said so.
+void remove_quantization(Json* config) {
+  for (const char* key : {"quantization_config", "compression_config"}) {
+    config->erase(key);
+    if (config->contains("text_config") && (*config)["text_config"].is_object()) (*config)["text_config"].erase(key);
+  }
+}
+
+void set_dtype(Json* config, Element element) {
+  const char* name = element == Element::kBF16 ? "bfloat16" : element == Element::kF16 ? "float16" : "float32";
+  for (const char* key : {"torch_dtype", "dtype"}) {
+    if (config->contains(key)) (*config)[key] = name;
+    if (config->contains("text_config") && (*config)["text_config"].contains(key)) (*config)["text_config"][key] = name;
+  }
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> side_texts(const Checkpoint& source, const Model& model,
+                                                            const OutputPlan& plan, const QuantizeRequest& request) {
+  std::vector<std::pair<std::string, std::string>> texts;
+  Json config = source.config();
+  if (source.gguf() != nullptr && model.family != nullptr) {
+    config = model.family->config_from_gguf(*source.gguf(), model.spec);
+    texts = tokenizer_texts(*source.gguf(), source.path().string());
+  }
+  // A checkpoint without a configuration (a single file, an unknown model) gets one only if there is something to say.
+  if (config.is_null() && plan.layout == nullptr) return texts;
+  if (config.is_null()) config = Json::object();
+  if (plan.layout == nullptr) {
+    remove_quantization(&config);
+    set_dtype(&config, plan.model_dtype);
+  } else {
+    for (auto& extra : plan.layout->write_config(config_request(source, model, plan, request), &config))
+      texts.push_back(std::move(extra));
+  }
+  texts.emplace_back("config.json", json_text(config));
+  return texts;
+}
+
+uint64_t side_bytes(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts) {
+  uint64_t bytes = 0;
+  for (const auto& [name, text] : texts) bytes += text.size();
+  for (const Path& companion : source.companions()) bytes += std::filesystem::file_size(companion);
+  return bytes;
+}
+
+void write_side_files(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts,
+                      const Path& target) {
+  std::set<std::string> made;
+  for (const auto& [name, text] : texts) {
+    write_atomically(target / name, text);
+    made.insert(name);
+  }
+  for (const Path& companion : source.companions()) {
+    if (!made.contains(companion.filename().string())) nibble::copy_file(companion, target / companion.filename());
+  }
+}
+
+}  // namespace nibble

@@ -1,0 +1,24 @@
+// Everything in the output folder beside the weights: config.json with a complete quantization_config, a layout's extra
+// files, and the source's tokenizer, templates and other companions. A GGUF source has none of these as files: they are
+// made from its keys (gguf_folder.h).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nibble/quantize/output_plan.h"
+
+namespace nibble {
+
+// Texts to be written (name, content), without the companions that are copied as files.
+std::vector<std::pair<std::string, std::string>> side_texts(const Checkpoint& source, const Model& model,
+                                                            const OutputPlan& plan, const QuantizeRequest& request);
+
+// Bytes that texts and companions need on disk.
+uint64_t side_bytes(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts);
+
+void write_side_files(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts,
+                      const Path& target);
+
+}  // namespace nibble

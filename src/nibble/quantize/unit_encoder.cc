@@ -1,0 +1,333 @@
+#include "nibble/quantize/unit_encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "nibble/base/check.h"
+#include "nibble/base/error.h"
+#include "nibble/numerics/decode.h"
+#include "nibble/numerics/recast.h"
+#include "nibble/quantize/source_rows.h"
+#include "nibble/quantize/unify_scales.h"
+
+namespace nibble {
+namespace {
+
+constexpr uint64_t kRowCut = 128;  // cuts lie on multiples of the tallest block
+
+// One slice of one output; `index` is its place in unit.outs.
+struct Task {
+  uint32_t out = 0;
+  size_t index = 0;
+  uint64_t slice = 0;
+};
+// Slices that share a second-level scale.
+using Step = std::vector<Task>;
+
+class UnitEncoder {
+ public:
+  UnitEncoder(const EncodeContext& context, const Unit& unit, const PartSink& sink)
+      : c_(context), unit_(unit), sink_(sink), rows_(*context.source, *context.model, context.keep_bytes) {
+    result_.outs.resize(unit.outs.size());
+  }
+
+  UnitResult run() {
+    for (const Step& step : steps()) run_step(step);
+    rows_.forget();
+    result_.tensor_hashes = rows_.finish_hashes(source_weights());
+    if (c_.progress) c_.progress(unit_.bytes_in - std::min(unit_.bytes_in, reported_));
+    return std::move(result_);
+  }
+
+ private:
+  const OutWeight& out(const Task& task) const { return c_.plan->outs[task.out]; }
+  OutResult& result(const Task& task) { return result_.outs[task.index]; }
+
+  std::vector<uint32_t> source_weights() const {
+    std::set<uint32_t> weights;
+    for (const uint32_t out : unit_.outs) {
+      for (const Piece& piece : c_.plan->outs[out].pieces) weights.insert(piece.weight);
+    }
+    return {weights.begin(), weights.end()};
+  }
+
+  // In the order of the source's slices, so that sources are read front to back.
+  std::vector<Step> steps() const {
+    std::map<std::string, size_t> by_fusion;
+    std::vector<std::pair<std::pair<uint64_t, uint32_t>, Step>> steps;
+    for (size_t index = 0; index < unit_.outs.size(); ++index) {
+      const uint32_t o = unit_.outs[index];
+      const OutWeight& weight = c_.plan->outs[o];
+      const uint64_t slices = weight.route == Route::kRawCopy ? 1 : weight.slices();
+      for (uint64_t slice = 0; slice < slices; ++slice) {
+        const Task task{o, index, slice};
+        const std::string key = weight.fusion.empty() ? "" : fmt::format("{}#{}", weight.fusion, slice);
+        if (!key.empty()) {
+          const auto [it, added] = by_fusion.try_emplace(key, steps.size());
+          if (!added) {
+            steps[it->second].second.push_back(task);
+            continue;
+          }
+        }
+        const uint64_t source_slice = weight.route == Route::kRawCopy ? 0 : pieces_of(weight, slice).front().slice;
+        steps.push_back({{source_slice, o}, {task}});
+      }
+    }
+    std::stable_sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Step> ordered;
+    ordered.reserve(steps.size());
+    for (auto& [key, step] : steps) ordered.push_back(std::move(step));
+    return ordered;
+  }
+
+  void run_step(const Step& step) {
+    switch (out(step.front()).route) {
+      case Route::kRawCopy: return copy_raw(step.front());
+      case Route::kDense: return write_dense(step.front());
+      case Route::kMove: return move(step);
+      case Route::kRecast: return recast(step);
+      case Route::kEncode: return encode(step);
+    }
+  }
+
+  // ---- raw copies
+  void copy_raw(const Task& task) {
+    const OutWeight& weight = out(task);
+    std::vector<std::byte> buffer;
+    for (uint32_t part = 0; part < weight.parts.size(); ++part) {
+      rows_.copy_tensor(
+          weight.raw_tensors[part], c_.chunk_bytes,
+          [&](uint64_t offset, std::span<const std::byte> bytes) { sink_(task.out, part, offset, bytes); });
+    }
+  }
+
+  uint64_t chunk_rows(const OutWeight& weight) const {
+    const uint64_t row_bytes = std::max<uint64_t>(1, weight.cols() * 2);
+    return std::max(kRowCut, c_.chunk_bytes / row_bytes / kRowCut * kRowCut);
+  }
+
+  template <typename Body>
+  void for_chunks(const Task& task, const Body& body) {
+    const OutWeight& weight = out(task);
+    const uint64_t step = chunk_rows(weight);
+    for (uint64_t begin = 0; begin < weight.rows(); begin += step) {
+      const uint64_t count = std::min(step, weight.rows() - begin);
+      body(begin, count, rows_.dense(weight, task.slice, begin, count));
+    }
+  }
+
+  // ---- dense targets
+  void write_dense(const Task& task) {
+    const OutWeight& weight = out(task);
+    const uint64_t element = element_bits(weight.format.element) / 8;
+    const uint64_t slice_bytes = weight.rows() * weight.cols() * element;
+    std::vector<std::byte> converted;
+    std::vector<std::byte> transposed(weight.transposed ? slice_bytes : 0);
+    for_chunks(task, [&](uint64_t begin, uint64_t count, const DenseView& rows) {
+      converted.resize(count * weight.cols() * element);
+      convert(rows, weight.format.element, converted.data());
+      if (!weight.transposed)
+        return sink_(task.out, 0, task.slice * slice_bytes + begin * weight.cols() * element, converted);
+      for (uint64_t r = 0; r < count; ++r) {
+        for (uint64_t k = 0; k < weight.cols(); ++k) {
+          std::memcpy(transposed.data() + (k * weight.rows() + begin + r) * element,
+                      converted.data() + (r * weight.cols() + k) * element, element);
+        }
+      }
+    });
+    if (weight.transposed) sink_(task.out, 0, task.slice * slice_bytes, transposed);
+  }
+
+  // ---- low-bit targets
+  void emit(const Task& task, uint64_t begin, const EncodedView& rows) {
+    const OutWeight& weight = out(task);
+    for (const PartRun& run : weight.convention->emit(weight.request(c_.plan->model_dtype), task.slice, begin, rows)) {
+      sink_(task.out, run.part, run.offset, run.bytes);
+    }
+  }
+
+  [[noreturn]] void refuse_value(const Task& task, uint64_t begin, const BadValue& bad) const {
+    const Weight& source = c_.model->table.weights()[out(task).pieces.front().weight];
+    throw Error(std::isnan(bad.value) ? "a weight is not a number" : "a weight is infinite")
+        .file(c_.source->file_of(c_.source->tensors()[source.parts.front().tensor]))
+        .tensor(out(task).name)
+        .value("slice", task.slice)
+        .value("row", begin + bad.row)
+        .value("column", bad.col)
+        .value("value", static_cast<double>(bad.value))
+        .way_out("fetch the source again, or repair it: no low-bit format can hold this value")
+        .way_out(fmt::format("leave the tensor as it is: --keep name:{}", out(task).name));
+  }
+
+  float group_amax(const Step& step) {
+    float amax = 0;
+    for (const Task& task : step) {
+      for_chunks(task, [&](uint64_t begin, uint64_t, const DenseView& rows) {
+        const AbsMax found = abs_max(rows);
+        if (found.bad) refuse_value(task, begin, *found.bad);
+        amax = std::max(amax, found.amax);
+      });
+    }
+    return amax;
+  }
+
+  // Holds the step's rows in memory when they are small enough to save the second read.
+  void hold(const Step& step) {
+    uint64_t bytes = 0;
+    for (const Task& task : step) bytes += out(task).rows() * out(task).cols() * 2;
+    if (bytes > c_.keep_bytes / 2) return;
+    for (const Task& task : step) {
+      for (const Piece& piece : pieces_of(out(task), task.slice)) rows_.hold(piece.weight, piece.slice);
+    }
+  }
+
+  void encode(const Step& step) {
+    const Quantizer quantizer({out(step.front()).format, c_.request->rule, c_.request->bit_exact});
+    TensorScale scale;
+    if (quantizer.needs_amax()) {
+      hold(step);
+      const float amax = group_amax(step);
+      scale = quantizer.tensor_scale(amax, c_.plan->model_dtype);
+      // Conventions store the second level as a multiplier or a divisor; the rule's own direction stays if it is stored
+      // so.
+      scale = as_level(scale, out(step.front()));
+    }
+    for (const Task& task : step) encode_rows(task, quantizer, scale);
+    if (quantizer.needs_amax()) rows_.forget();
+  }
+
+  static TensorScale as_level(TensorScale scale, const OutWeight& weight) {
+    if (!weight.format.two_level) return scale;
+    const SecondLevel wanted = weight.convention->second_level();
+    if (scale.level == wanted || scale.level == SecondLevel::kNone) return scale;
+    return {wanted, 1.0f / scale.value};
+  }
+
+  void encode_rows(const Task& task, const Quantizer& quantizer, const TensorScale& scale) {
+    const OutWeight& weight = out(task);
+    std::vector<ErrorSums> errors;
+    EncodedMatrix encoded;
+    for_chunks(task, [&](uint64_t begin, uint64_t count, const DenseView& rows) {
+      if (encoded.rows != count) encoded = EncodedMatrix::make(weight.format, count, weight.cols());
+      encoded.tensor_scale = scale;
+      errors.assign(count, {});
+      const auto bad = quantizer.encode(exact_input(rows), scale, encoded.mutable_view(), errors.data());
+      if (bad) refuse_value(task, begin, *bad);
+      for (const ErrorSums& row : errors) result(task).errors.add(row);
+      emit(task, begin, encoded.view());
+      report(rows.rows * rows.cols * element_bits(rows.element) / 8);
+    });
+  }
+
+  // A library whose arithmetic is that of the weight's type sees decoded weights in the model's type.
+  DenseView exact_input(const DenseView& rows) {
+    if (c_.request->bit_exact == BitExact::kNone || rows.element == c_.plan->model_dtype ||
+        rows.element != Element::kF32)
+      return rows;
+    const uint64_t row_bytes = rows.cols * element_bits(c_.plan->model_dtype) / 8;
+    narrowed_.resize(rows.rows * row_bytes);
+    convert(rows, c_.plan->model_dtype, narrowed_.data());
+    return {narrowed_.data(), c_.plan->model_dtype, rows.rows, rows.cols, row_bytes};
+  }
+
+  // ---- moves and exact casts
+  void move(const Step& step) {
+    std::vector<EncodedMatrix> matrices;
+    for (const Task& task : step) matrices.push_back(rows_.encoded(out(task), task.slice));
+    if (c_.request->unify_scales && out(step.front()).format.two_level) {
+      const auto reports = unify_second_level(matrices);
+      for (size_t i = 0; i < step.size(); ++i) {
+        result(step[i]).changed_scales += reports[i].changed;
+        result(step[i]).largest_scale_change =
+            std::max(result(step[i]).largest_scale_change, reports[i].largest_relative_change);
+      }
+    }
+    for (size_t i = 0; i < step.size(); ++i) {
+      matrices[i].tensor_scale = moved_scale(step[i], matrices[i].tensor_scale);
+      matrices[i].format = out(step[i]).format;
+      emit_whole(step[i], matrices[i]);
+    }
+  }
+
+  TensorScale moved_scale(const Task& task, const TensorScale& scale) {
+    const OutWeight& weight = out(task);
+    if (!weight.format.two_level || scale.level == weight.convention->second_level()) return scale;
+    if (scale.level == SecondLevel::kNone) return {weight.convention->second_level(), 1.0f};
+    result(task).note = "the second-level scale is stored as its float32 reciprocal";
+    return {weight.convention->second_level(), 1.0f / scale.value};
+  }
+
+  void emit_whole(const Task& task, const EncodedMatrix& matrix) {
+    const uint64_t step = chunk_rows(out(task)) * 4;
+    for (uint64_t begin = 0; begin < matrix.rows; begin += step) {
+      emit(task, begin, cut_rows(matrix, begin, std::min(step, matrix.rows - begin)));
+    }
+    report(matrix.bytes());
+  }
+
+  void recast(const Step& step) {
+    const OutWeight& first = out(step.front());
+    std::vector<EncodedMatrix> matrices;
+    for (const Task& task : step) matrices.push_back(rows_.encoded(out(task), task.slice));
+    const ExactRecast* cast = exact_recast(matrices.front().format, first.format);
+    NIBBLE_CHECK(cast != nullptr);
+    std::vector<ExponentSpan> spans;
+    ExponentSpan all;
+    for (const EncodedMatrix& matrix : matrices) {
+      spans.push_back(cast->scan(matrix.view()));
+      all.add(spans.back());
+    }
+    const bool shared = all.empty() || all.high - all.low <= cast->max_span;
+    const SecondLevel level = first.format.two_level ? first.convention->second_level() : SecondLevel::kNone;
+    for (size_t i = 0; i < step.size(); ++i) {
+      const ExponentSpan& span = shared ? all : spans[i];
+      if (!span.empty() && span.high - span.low > cast->max_span) refuse_span(step[i], span, cast->max_span);
+      EncodedMatrix target = EncodedMatrix::make(out(step[i]).format, matrices[i].rows, matrices[i].cols);
+      target.tensor_scale = cast->tensor_scale(target.format, span, level);
+      if (!cast->convert(matrices[i].view(), target.tensor_scale, target.mutable_view()))
+        refuse_span(step[i], span, cast->max_span);
+      result(step[i]).note =
+          shared ? "exact"
+                 : fmt::format("exact with a second-level scale of its own: exponents {}..{} of the group span {} > {}",
+                               all.low, all.high, all.high - all.low, cast->max_span);
+      emit_whole(step[i], target);
+    }
+  }
+
+  [[noreturn]] void refuse_span(const Task& task, const ExponentSpan& span, int max_span) const {
+    throw Error("the cast cannot be exact: the block exponents span too much for one shared scale")
+        .tensor(out(task).name)
+        .value("lowest_exponent", span.low)
+        .value("highest_exponent", span.high)
+        .value("span", span.high - span.low)
+        .value("limit", max_span)
+        .way_out(fmt::format("round instead: --rule {}", default_rule(out(task).format).name()))
+        .way_out(fmt::format("leave the tensor as it is: --keep name:{}", out(task).name));
+  }
+
+  void report(uint64_t bytes) {
+    bytes = std::min(bytes, unit_.bytes_in - std::min(unit_.bytes_in, reported_));
+    reported_ += bytes;
+    if (c_.progress && bytes > 0) c_.progress(bytes);
+  }
+
+  const EncodeContext& c_;
+  const Unit& unit_;
+  const PartSink& sink_;
+  SourceRows rows_;
+  UnitResult result_;
+  std::vector<std::byte> narrowed_;
+  uint64_t reported_ = 0;
+};
+
+}  // namespace
+
+UnitResult encode_unit(const EncodeContext& context, const Unit& unit, const PartSink& sink) {
+  return UnitEncoder(context, unit, sink).run();
+}
+
+}  // namespace nibble

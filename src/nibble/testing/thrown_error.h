@@ -1,0 +1,31 @@
+// The Error that a call throws, for tests that look at more than its text. A call that throws none gives an Error that
+// says so, which no test's expectations match.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "nibble/base/error.h"
+
+namespace nibble::testing {
+
+template <typename Call>
+Error thrown_error(Call&& call) {
+  try {
+    std::forward<Call>(call)();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error("(nothing was thrown)");
+}
+
+// The text of `key`, or "(absent)".
+inline std::string value_of(const Error& error, std::string_view key) {
+  for (const auto& [name, text] : error.values()) {
+    if (name == key) return text;
+  }
+  return "(absent)";
+}
+
+}  // namespace nibble::testing

@@ -1,0 +1,113 @@
+"""Cases of section 1.2: layouts and roles."""
+
+import unittest
+
+from checkpoints import *  # noqa: F403
+
+
+def decode_gpt_oss(out, name, rows, cols):
+    """name_blocks/name_scales -> [expert][row][col]."""
+    blocks, scales = out[name + "_blocks"][2], out[name + "_scales"][2]
+    experts = out[name + "_blocks"][1][0]
+    values = []
+    for e in range(experts):
+        matrix = []
+        for r in range(rows):
+            row = []
+            for k in range(cols):
+                byte = blocks[((e * rows + r) * cols + k) // 2]
+                row.append(E2M1[byte >> (4 * (k % 2)) & 15] * e8m0_value(scales[((e * rows + r) * cols + k) // 32]))
+            matrix.append(row)
+        values.append(matrix)
+    return values
+
+
+class Layouts(CaseTest):
+    def test_C15_the_family_decides_the_orientation_of_a_stack(self):
+        tensors, config = gpt_oss()
+        name = "model.layers.0.mlp.experts.gate_up_proj"
+        # Stored (E, H, 2I): value r/64 at output row r, whatever the input column.
+        tensors[name] = ("BF16", [4, 64, 64], pack_bf16([r / 64 for _ in range(4) for _ in range(64) for r in range(64)]))
+        out = self.quantize(tensors, config, "--format", "mxfp4")
+        values = decode_gpt_oss(out, name, 64, 64)
+        for e in range(4):
+            for r in range(64):
+                row = set(values[e][r])
+                self.assertEqual(len(row), 1, "row %d is not constant" % r)
+                self.assertLessEqual(abs(row.pop() - r / 64), (r / 64) / 4 + 1e-9)
+
+    def test_C15_an_unknown_family_is_refused_with_both_readings(self):
+        write_folder(self.dir / "s", {"experts.weight": ("BF16", [4, 64, 64], pack_bf16([0.1] * 16384))}, {"model_type": "mystery"})
+        for options in ((), ("--generic", "experts")):
+            self.refused("quantize", self.dir / "s", self.dir / "t", "--format", "int4-g32", *options,
+                         says=["mystery", "experts.weight", "[4, 64, 64]", "64 outputs", "64 inputs"])
+            self.assertFalse((self.dir / "t").exists())
+
+    def test_C23_decisions_by_role_and_whole_path(self):
+        tensors, config = qwen3_moe()
+        extra = ("BF16", [64, 64], pack_bf16([0.01] * 4096))
+        tensors["model.layers.0.mlpXgate.weight"] = extra
+        write_folder(self.dir / "s", tensors, config)
+        outcome = self.done("quantize", self.dir / "s", self.dir / "t", "--format", "int4-g32", "--dry-run", "--keep", "name:model.layers.*.mlp.gate")
+        rows = {r["name"]: r for r in outcome.json["tensors"]}
+        self.assertEqual(len(rows), 46)
+        self.assertTrue(all(r["reason"] for r in rows.values()))
+        self.assertEqual(rows["model.layers.0.mlp.gate.weight"]["action"], "kept")
+        self.assertIn("model.layers.*.mlp.gate", rows["model.layers.0.mlp.gate.weight"]["reason"])
+        self.assertEqual(rows["model.layers.0.mlp.experts.3.gate_proj.weight"]["action"], "quantized")
+        self.assertEqual(rows["model.layers.0.mlpXgate.weight"]["role"], "unknown")
+        self.assertNotIn("mlp.gate`", rows["model.layers.0.mlpXgate.weight"]["reason"])
+        self.assertFalse((self.dir / "t").exists())
+        self.refused("quantize", self.dir / "s", self.dir / "t", "--format", "int4-g32", "--keep", "name:model.layers.*.nothing", says=["model.layers.*.nothing"])
+
+    def test_C27_mtp_and_unknown_tensors_are_never_dropped(self):
+        tensors, config = qwen3_moe()
+        tensors["mtp.0.eh_proj.weight"] = ("BF16", [64, 128], pack_bf16(normal(8192, random.Random(1))))
+        tensors["mtp.0.norm.weight"] = ("BF16", [64], pack_bf16([1.0] * 64))
+        write_folder(self.dir / "s", tensors, config)
+        outcome = self.done("quantize", self.dir / "s", self.dir / "t", "--format", "int4-g32")
+        out = read_folder(self.dir / "t")
+        for name in ("mtp.0.eh_proj.weight", "mtp.0.norm.weight"):
+            self.assertEqual(out[name], tuple(tensors[name]) if isinstance(out[name], tuple) else tensors[name])
+        self.assertIn("2 tensors unknown to the family, copied", outcome.text)
+        self.assertIn("mtp.0.eh_proj.weight", outcome.text)
+
+    def test_C91_only_the_experts_become_mxfp4(self):
+        tensors, config = gpt_oss()
+        out = self.quantize(tensors, config, "--format", "mxfp4")
+        for layer in range(2):
+            p = "model.layers.%d." % layer
+            for projection in ("gate_up_proj", "down_proj"):
+                self.assertEqual(out[p + "mlp.experts.%s_blocks" % projection][0], "U8")
+                self.assertEqual(out[p + "mlp.experts.%s_scales" % projection][0], "U8")
+                self.assertEqual(out[p + "mlp.experts.%s_bias" % projection][0], "BF16")
+            self.assertEqual(out[p + "mlp.router.weight"], tensors[p + "mlp.router.weight"])
+            self.assertEqual(out[p + "self_attn.q_proj.weight"], tensors[p + "self_attn.q_proj.weight"])
+        config_out = json.loads((self.dir / "target/config.json").read_text())
+        quantization = config_out["quantization_config"]
+        self.assertEqual(quantization["quant_method"], "mxfp4")
+        self.assertEqual(quantization["modules_to_not_convert"], ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"])
+
+    def test_gate_and_up_rows_interleave_and_come_back(self):
+        """Per-expert -> fused interleaved -> per-expert gives the first bytes again."""
+        tensors, config = qwen3_moe()
+        direct = self.quantize(tensors, config, "--format", "mxfp4", "--layout", "compressed-tensors", target="direct")
+        self.done("quantize", self.dir / "source", self.dir / "fused", "--format", "mxfp4", "--layout", "gpt-oss")
+        fused = read_folder(self.dir / "fused")
+        blocks = fused["model.layers.1.mlp.experts.gate_up_proj_blocks"]
+        self.assertEqual(blocks[1], [4, 64, 2, 16])
+        gate = direct["model.layers.1.mlp.experts.2.gate_proj.weight_packed"][2]
+        up = direct["model.layers.1.mlp.experts.2.up_proj.weight_packed"][2]
+        for r in range(32):
+            at = (2 * 64 + 2 * r) * 32
+            self.assertEqual(blocks[2][at : at + 32], gate[r * 32 : r * 32 + 32])
+            self.assertEqual(blocks[2][at + 32 : at + 64], up[r * 32 : r * 32 + 32])
+        self.done("quantize", self.dir / "fused", self.dir / "back", "--format", "mxfp4", "--layout", "compressed-tensors")
+        back = read_folder(self.dir / "back")
+        self.assertEqual(set(back), set(direct))
+        for name in direct:
+            self.assertEqual(back[name], direct[name], name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+"""Cases of section 1.3: memory, resume, disk, refusals before the work."""
+
+import unittest
+
+from checkpoints import *  # noqa: F403
+
+
+class Runs(CaseTest):
+    def test_C17_memory_does_not_grow_with_the_layers(self):
+        peaks = []
+        for layers in (1, 4):
+            tensors, config = qwen3_moe(layers=layers, experts=64, hidden=512, width=256, heads=4, kv_heads=2)
+            source = write_folder(self.dir / ("s%d" % layers), tensors, config)
+            outcome = self.done("quantize", source, self.dir / ("t%d" % layers), "--format", "int4-g32", "--threads", "1")
+            peaks.append(outcome.json["peak_rss_bytes"])
+            self.assertLessEqual(outcome.json["peak_rss_bytes"], 50331648 + 14155776 + outcome.json["buffer_bytes"])
+        self.assertLess(peaks[1], peaks[0] + (16 << 20))
+
+    def test_C29_illegal_group_is_refused_before_the_target_exists(self):
+        tensors, config = qwen3_moe(layers=1, hidden=64, width=768)
+        source = write_folder(self.dir / "s", tensors, config)
+        self.refused("quantize", source, self.dir / "t", "--format", "int4-g512", says=["down_proj", 768, 512, "32 64 128 256"])
+        self.assertFalse((self.dir / "t").exists())
+
+    def test_C37_the_index_lists_exactly_the_new_files(self):
+        tensors, config = qwen3_moe()
+        names = list(tensors)
+        shards = {"model-%05d-of-00010.safetensors" % (i + 1): {n: tensors[n] for n in names[i::10]} for i in range(10)}
+        write_shards(self.dir / "s", shards, config)
+        self.done("quantize", self.dir / "s", self.dir / "t", "--format", "int4-g32", "--shard-size", "45kB")
+        index = json.loads((self.dir / "t/model.safetensors.index.json").read_text())
+        files = sorted(p.name for p in (self.dir / "t").glob("*.safetensors"))
+        self.assertGreater(len(files), 1)
+        self.assertEqual(sorted(set(index["weight_map"].values())), files)
+        stored = {}
+        for file in files:
+            self.assertNotIn("of-00010", file)
+            for name, entry in read_safetensors(self.dir / "t" / file).items():
+                self.assertNotIn(name, stored)
+                stored[name] = entry
+                self.assertEqual(index["weight_map"][name], file)
+        self.assertEqual(set(stored), set(index["weight_map"]))
+        self.assertEqual(index["metadata"]["total_size"], sum(len(d) for _, _, d in stored.values()))
+
+    def test_every_companion_is_carried_over(self):
+        tensors, config = qwen3_moe()
+        source = write_folder(self.dir / "s", tensors, config, tokenizer__json="{}", tokenizer_config__json="{}", merges__txt="a b\n", generation_config__json="{}", chat_template__jinja="x")
+        self.done("quantize", source, self.dir / "t", "--format", "mxfp4")
+        for name in ("tokenizer.json", "tokenizer_config.json", "merges.txt", "generation_config.json", "chat_template.jinja"):
+            self.assertEqual((self.dir / "t" / name).read_text(), (source / name).read_text())
+
+    def test_the_target_may_not_be_the_source_or_hold_foreign_files(self):
+        tensors, config = qwen3_moe()
+        source = write_folder(self.dir / "s", tensors, config)
+        before = sorted(p.name for p in source.iterdir())
+        self.refused("quantize", source, source, "--format", "mxfp4", says=["source"])
+        self.assertEqual(sorted(p.name for p in source.iterdir()), before)
+        (self.dir / "t").mkdir()
+        (self.dir / "t/letter.txt").write_text("mine")
+        for option in ((), ("--restart",)):
+            self.refused("quantize", source, self.dir / "t", "--format", "mxfp4", *option, says=["other files"])
+            self.assertEqual([p.name for p in (self.dir / "t").iterdir()], ["letter.txt"])
+
+    def test_usage_errors_exit_with_2(self):
+        for arguments in ([], ["quantise"], ["quantize"], ["verify"], ["quantize", "a", "b", "--format"], ["inspect", "a", "--nonsense"],
+                          ["quantize", "a", "b", "--format", "mxfp4", "--worker", "3/2"]):
+            self.assertEqual(self.nibble(*arguments).code, 2, arguments)
+
+    def test_a_nan_is_refused_with_its_place(self):
+        tensors, config = qwen3_moe(layers=1)
+        name = "model.layers.0.mlp.experts.2.up_proj.weight"
+        data = bytearray(tensors[name][2])
+        data[2 * (5 * 64 + 9) : 2 * (5 * 64 + 9) + 2] = b"\xc0\x7f"
+        tensors[name] = ("BF16", [32, 64], bytes(data))
+        source = write_folder(self.dir / "s", tensors, config)
+        for format_name in ("int4-g32", "mxfp4", "nvfp4", "mxfp8", "fp8-block", "fp8-channel", "fp8-tensor"):
+            self.refused("quantize", source, self.dir / "t", "--format", format_name, says=[name, "row", 5, "column", 9])
+            self.assertFalse((self.dir / "t/model.safetensors").exists())
+            shutil.rmtree(self.dir / "t", ignore_errors=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
