@@ -37,7 +37,10 @@ void GgufReader::need(uint64_t bytes, const char* what) {
   }
   if (end <= head_.size()) return;
   if (file_ == nullptr)
-    throw Error("the header is longer than what of it was given").file(name_).value("given_bytes", head_.size());
+    throw Error("the header is longer than what of it was given")
+        .file(name_)
+        .value("given_bytes", head_.size())
+        .way_out("give more of the file");
   // Doubling keeps the copies linear; tensors begin soon after the infos, so little is read in vain.
   constexpr uint64_t kFirstBytes = uint64_t{1} << 20;
   const uint64_t have = buffer_.size();

@@ -30,7 +30,6 @@ struct Scheme {
   uint64_t block_rows = 0, block_cols = 0;
   std::optional<bool> symmetric, desc_act;
   std::string format;
-  friend bool operator==(const Scheme&, const Scheme&) = default;
 };
 
 // The presets that can stand in place of a scheme and fix its sizes.
