@@ -48,10 +48,35 @@ std::pair<uint32_t, uint32_t> parse_worker(const std::string& text) {
     return code == std::errc() && end == part.data() + part.size();
   };
   if (parts.size() != 2 || !number(parts[0], &i) || !number(parts[1], &n) || i < 1 || i > n) {
-    throw CLI::ValidationError("--worker",
-                               fmt::format("`{}` is not I/N with 1 <= I <= N (for example 2/8)", printable(text)));
+    throw Error("--worker takes I/N with 1 <= I <= N").value("worker", text).way_out("write for example --worker 2/8");
   }
   return {i, n};
+}
+
+NamedRule rule_of(const QuantizeArgs& args, const Format& format, BitExact bit_exact) {
+  if (format.is_dense() && !args.rule.empty()) {
+    throw Error("a 16-bit target has no scale rule").value("rule", args.rule).way_out("leave --rule out");
+  }
+  if (format.is_dense()) return {};
+  if (!args.rule.empty()) return parse_rule(args.rule, format);
+  if (bit_exact == BitExact::kNone) return default_rule(format);
+  const std::string_view rule = bit_exact_rule(bit_exact, format);
+  if (rule.empty()) {
+    throw Error("that library writes nothing in this format")
+        .value("library", args.bit_exact)
+        .value("format", format.name)
+        .way_out("leave --bit-exact-with out");
+  }
+  return parse_rule(rule, format);
+}
+
+// Bytes of a library are wanted in the layout of that library, where it is one of ours.
+std::string layout_of(const QuantizeArgs& args, const Format& format) {
+  if (!args.layout.empty() || args.bit_exact.empty()) return args.layout;
+  for (const Convention* convention : conventions()) {
+    if (convention->name() == args.bit_exact && convention->can_write(format)) return args.bit_exact;
+  }
+  return "";
 }
 
 QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common) {
@@ -61,17 +86,14 @@ QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common
   request.format = parse_format(args.format);
   if (!family_of(request.format).writable)
     throw Error("this format can be read, not written").value("format", args.format).way_out(format_help());
+  if (args.bit_exact == "compressed-tensors") request.bit_exact = BitExact::kCompressedTensors;
+  if (args.bit_exact == "modelopt") request.bit_exact = BitExact::kModelOpt;
   request.rule_given = !args.rule.empty();
-  if (!request.format.is_dense())
-    request.rule = request.rule_given ? parse_rule(args.rule, request.format) : default_rule(request.format);
-  if (request.format.is_dense() && request.rule_given)
-    throw Error("a 16-bit target has no scale rule").value("rule", args.rule).way_out("leave --rule out");
-  request.layout = args.layout;
+  request.rule = rule_of(args, request.format, request.bit_exact);
+  request.layout = layout_of(args, request.format);
   request.include = args.include;
   request.keep = args.keep;
   request.generic = args.generic;
-  if (args.bit_exact == "compressed-tensors") request.bit_exact = BitExact::kCompressedTensors;
-  if (args.bit_exact == "modelopt") request.bit_exact = BitExact::kModelOpt;
   request.unify_scales = args.unify;
   request.shard_bytes = parse_bytes(args.shard_size);
   if (!args.worker.empty()) std::tie(request.worker, request.workers) = parse_worker(args.worker);
@@ -162,7 +184,12 @@ std::string result_text(const QuantizeResult& result) {
 }
 
 int run_quantize(const QuantizeArgs& args, const CommonOptions& common) {
-  const QuantizeRequest request = request_of(args, common);
+  QuantizeRequest request;
+  try {
+    request = request_of(args, common);
+  } catch (const Error& error) {
+    throw UsageError(error);
+  }
   const QuantizeResult result = quantize(request);
   if (common.json) {
     print_json(result_json(result));
