@@ -51,6 +51,8 @@ bool Convention::can_write(const Format& /*format*/) const { return false; }
 
 ExpertForm Convention::expert_form() const { return ExpertForm::kPerExpert; }
 
+bool Convention::is_own_layout_of(std::string_view /*family*/, const Format& /*format*/) const { return false; }
+
 SecondLevel Convention::second_level() const { return SecondLevel::kNone; }
 
 std::vector<PartDecl> Convention::declare(const WriteRequest& request) const {

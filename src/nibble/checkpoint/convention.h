@@ -149,6 +149,9 @@ class Convention {
   // ---- writing (defaults: nothing can be written)
   virtual bool can_write(const Format& format) const;
   virtual ExpertForm expert_form() const;
+  // Is this how releases of model family `family` are written in `format` (gpt-oss: its own MXFP4)? Then it is the
+  // default layout for that family's 16-bit checkpoints too.
+  virtual bool is_own_layout_of(std::string_view family, const Format& format) const;
   virtual SecondLevel second_level() const;
   virtual std::vector<PartDecl> declare(const WriteRequest& request) const;
   // Turns encoded rows into part bytes. Row cuts are multiples of 128 (or the end).
@@ -158,6 +161,8 @@ class Convention {
   virtual std::vector<std::pair<std::string, std::string>> write_config(const ConfigRequest& request,
                                                                         Json* config) const;
 };
+
+inline constexpr std::string_view kDefaultLayout = "compressed-tensors";
 
 // The list: convention_list.cc holds its rows and nothing else.
 std::span<const Convention* const> conventions();

@@ -119,7 +119,9 @@ void check_contradictions(const QuantHints& hints, const Checkpoint& checkpoint,
       return std::find(methods.begin(), methods.end(), method) != methods.end();
     });
   };
-  if (hints.other_source.empty() && explained(hints.method)) return;
+  // A refused module has been reported; that its settings explain no weight follows from it.
+  const bool unexplained = !explained(hints.method) && !(stored.empty() && has_error(*findings));
+  if (hints.other_source.empty() && !unexplained) return;
   Finding finding{Severity::kWarning, "config-contradiction", hints.source, "", "", {}};
   const auto say = [&finding](const std::string& file, const std::string& method, const std::string& algorithm) {
     if (!file.empty()) finding.values.emplace_back(file, algorithm.empty() ? method : method + " " + algorithm);
@@ -228,6 +230,11 @@ WeightTable WeightTable::build(const Checkpoint& checkpoint, Findings* findings)
   }
   check_contradictions(table.hints_, checkpoint, table.weights_, findings);
   return table;
+}
+
+void WeightTable::reindex() {
+  by_name_.clear();
+  for (uint32_t i = 0; i < weights_.size(); ++i) by_name_.emplace(weights_[i].name, i);
 }
 
 int64_t WeightTable::find(std::string_view name) const {

@@ -19,6 +19,9 @@ class WeightTable {
   std::vector<Weight>& weights() { return weights_; }
   // Index, or -1.
   int64_t find(std::string_view name) const;
+  // After names were changed (models/ gives GGUF's weights the names of Hugging Face): find() knows the present ones.
+  // Of two weights with one name it finds the first.
+  void reindex();
   const QuantHints& hints() const { return hints_; }
 
  private:

@@ -11,8 +11,8 @@ namespace {
 
 // Behind the attention module's name (FORMATS.md §7.3, and the spellings of C65).
 constexpr std::array<std::string_view, 13> kCacheScales{
-    "k_scale",        "v_scale",        "q_scale",        "kv_scale",     "prob_scale",          "k_proj.k_scale",
-    "v_proj.v_scale", "k_proj.k_bias",  "v_proj.v_bias",  "attn.k_scale", "k_proj.output_scale", "v_proj.output_scale",
+    "k_scale",        "v_scale",       "q_scale",       "kv_scale",     "prob_scale",          "k_proj.k_scale",
+    "v_proj.v_scale", "k_proj.k_bias", "v_proj.v_bias", "attn.k_scale", "k_proj.output_scale", "v_proj.output_scale",
     "attn.v_scale"};
 constexpr std::string_view kRotaryTable = "rotary_emb.inv_freq";
 

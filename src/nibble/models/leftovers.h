@@ -1,5 +1,5 @@
-// What a tensor is that no family lists, as far as its name says it beyond doubt: the bias of a known module, a KV-cache
-// scale, a rotary table, a further tensor of an MTP layer.
+// What a tensor is that no family lists, as far as its name says it beyond doubt: the bias of a known module, a
+// KV-cache scale, a rotary table, a further tensor of an MTP layer.
 #pragma once
 
 #include <functional>

@@ -92,7 +92,8 @@ void Matcher::report_empty_and_unmatched() {
     findings_.push_back(std::move(summary));
   }
   for (size_t i = 0; i < std::min(unmatched.size(), kMaxFindings); ++i) {
-    Finding each = finding(Severity::kError, "unmatched-tensor", unmatched[i], "no parameter of the family has this name");
+    Finding each =
+        finding(Severity::kError, "unmatched-tensor", unmatched[i], "no parameter of the family has this name");
     each.values.emplace_back("nearest", nearest_parameter(unmatched[i], empty_.groups()));
     findings_.push_back(std::move(each));
   }
@@ -109,9 +110,9 @@ void Matcher::report_copied() {
     findings_.back().values = {{"unmatched_tensors", std::to_string(unmatched_.total())}};
   }
   if (!other_part_.empty()) {
-    findings_.push_back(finding(Severity::kNote, "other-part", other_part_.groups().front(),
-                                fmt::format("{} tensor{} beside the text model, copied", other_part_.total(),
-                                            plural(other_part_.total()))));
+    findings_.push_back(finding(
+        Severity::kNote, "other-part", other_part_.groups().front(),
+        fmt::format("{} tensor{} beside the text model, copied", other_part_.total(), plural(other_part_.total()))));
     findings_.back().values = {{"tensors", std::to_string(other_part_.total())}};
   }
 }

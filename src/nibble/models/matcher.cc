@@ -156,10 +156,11 @@ void Matcher::check_shape(uint32_t index, const ParamSpec& param) {
   const bool fits = turned ? weight.row_order == RowOrder::kTransposed
                            : weight.shape == param.shape || without_ones(weight.shape) == without_ones(param.shape);
   if (fits || !wrong_shape_.add(param.name, index)) return;
-  Finding mismatch = finding(Severity::kError, "shape-mismatch", wrong_shape_.groups().back(),
-                             turned ? "the stored shape is not the one that the configuration gives (this family stores "
-                                      "dense stacks as experts, inputs, outputs)"
-                                    : "the stored shape is not the one that the configuration gives");
+  Finding mismatch =
+      finding(Severity::kError, "shape-mismatch", wrong_shape_.groups().back(),
+              turned ? "the stored shape is not the one that the configuration gives (this family stores "
+                       "dense stacks as experts, inputs, outputs)"
+                     : "the stored shape is not the one that the configuration gives");
   mismatch.message += "; take config.json and weights from the same release";
   mismatch.values = {{"stored", shape_text(weight.shape)},
                      {"expected", shape_text(turned ? transposed(param.shape) : param.shape)}};

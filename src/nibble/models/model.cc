@@ -22,7 +22,10 @@ void read_config(const Checkpoint& checkpoint, Model* model, Findings* findings)
     if (model->family == nullptr) {
       model->family_name = gguf != nullptr ? gguf->get_string("general.architecture").value_or("unknown")
                                            : family_label(checkpoint.config());
-      findings->push_back({Severity::kNote, "unknown-family", source, "",
+      findings->push_back({Severity::kNote,
+                           "unknown-family",
+                           source,
+                           "",
                            checkpoint.config().is_null() && gguf == nullptr
                                ? "there is no config.json that says what model this is; roles are unknown"
                                : "this model family is not known; roles are unknown",
@@ -30,8 +33,8 @@ void read_config(const Checkpoint& checkpoint, Model* model, Findings* findings)
       return;
     }
     model->family_name = model->family->name();
-    model->spec = gguf != nullptr ? model->family->parse_gguf(*gguf, source)
-                                  : model->family->parse(checkpoint.config(), source);
+    model->spec =
+        gguf != nullptr ? model->family->parse_gguf(*gguf, source) : model->family->parse(checkpoint.config(), source);
   } catch (const Error& error) {
     findings->push_back(finding_of(error, "bad-config"));
   }
@@ -71,8 +74,8 @@ Model load_model(const Checkpoint& checkpoint, Findings* findings) {
 
 std::string fusion_key(const ParamSpec& param) {
   const bool gate_up = param.projection == Projection::kGate || param.projection == Projection::kUp;
-  const bool qkv = param.projection == Projection::kQ || param.projection == Projection::kK ||
-                   param.projection == Projection::kV;
+  const bool qkv =
+      param.projection == Projection::kQ || param.projection == Projection::kK || param.projection == Projection::kV;
   if ((!gate_up && !qkv) || param.shape.size() < 2) return "";
   std::string_view module = param.name;
   if (ends_with(module, ".weight")) module.remove_suffix(7);

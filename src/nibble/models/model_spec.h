@@ -38,6 +38,7 @@ struct RopeSpec {
   double partial_rotary_factor = 1;  // of head_dim; MLA rotates qk_rope_head_dim, whatever stands here
   bool interleaved = false;          // pairs (2i, 2i+1); otherwise (i, i + half)
   double compress_theta = 0;         // DeepSeek-V4: for compressed entries
+  friend bool operator==(const RopeSpec&, const RopeSpec&) = default;
 };
 
 struct LayerSpec {
@@ -47,6 +48,7 @@ struct LayerSpec {
   uint64_t compress_ratio = 0;  // kCompressed: tokens per compressed entry, 0: none
   bool indexer = false;         // chooses the keys that attention reads
   bool hash_routed = false;     // experts come from a table over token ids
+  friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 
 // The three matrices of an expert under the family's names; how its own releases store them.
@@ -55,14 +57,17 @@ struct ExpertNaming {
   std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
   Fusion native = Fusion::kNone;  // kNone: one by one; kInterleaved: gpt-oss
   bool biases = false;
+  friend bool operator==(const ExpertNaming&, const ExpertNaming&) = default;
 };
 
 struct IndexerSpec {
   uint64_t heads = 0, head_dim = 0, topk = 0;
+  friend bool operator==(const IndexerSpec&, const IndexerSpec&) = default;
 };
 
 struct LinearAttentionSpec {
   uint64_t heads = 0, head_dim = 0, conv_kernel = 0;
+  friend bool operator==(const LinearAttentionSpec&, const LinearAttentionSpec&) = default;
 };
 
 struct ModelSpec {
@@ -107,6 +112,7 @@ struct ModelSpec {
     if (layer >= count && !mtp_prefix.empty()) return mtp_prefix + std::to_string(layer - count) + ".";
     return prefix + "layers." + std::to_string(layer) + ".";
   }
+  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
 }  // namespace nibble

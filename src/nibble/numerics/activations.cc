@@ -1,6 +1,7 @@
 #include "nibble/numerics/activations.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "nibble/base/check.h"
@@ -33,6 +34,11 @@ void quantize_activations_1xn(const DenseView& x, const ActivationQuantization& 
     job.divisor = job.multiplier = of_token;
     job.codes = codes + t * x.cols;
     kernels.encode(job, nullptr);
+    for (uint64_t g = 0; g < groups; ++g) {
+      if (is_finite(of_token[g])) continue;
+      const uint64_t first = g * group;
+      std::memset(job.codes + first, kE4m3Nan, std::min(group, x.cols - first));
+    }
   }
 }
 

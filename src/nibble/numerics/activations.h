@@ -4,7 +4,8 @@
 //
 //   s = max(amax, floor) / 448 (INT8: 127), for ue8m0 rounded up to a power of two;  code = RNE(x / s), sign kept
 //
-// A group of zeros has codes 0 and a finite positive scale. Groups with NaN or infinity have a NaN scale or NaN codes.
+// A group of zeros has codes 0 and a finite positive scale. A group that holds a NaN or an infinity decodes to NaN: its
+// scale is NaN, its codes are 0x7F.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +21,12 @@ namespace nibble {
 struct ActivationQuantization {
   Element element = Element::kE4M3;  // or kInt8
   uint64_t group = 128;              // 0: one group for each token
-  bool ue8m0 = false;   // FP8 only
-  float floor = 1e-4f;  // the DeepSeek reference's; some ports have none: 0
+  bool ue8m0 = false;                // FP8 only
+  float floor = 1e-4f;               // the DeepSeek reference's; some ports have none: 0
 };
 
 NIBBLE_HD constexpr float activation_scale(float amax, float floor, float levels, bool ue8m0) {
+  if (!is_finite(amax)) return bits_float(0x7fc00000u);
   const float scale = amax_scale(amax > floor ? amax : floor, levels);
   if (ue8m0) return e8m0_decode(e8m0_round_up(scale));
   return bits_float(usable_scale(float_bits(scale), kFloatSign, kFloatInf - 1));

@@ -4,13 +4,22 @@
 #include <cstring>
 
 #include "nibble/base/check.h"
-#include "nibble/numerics/codec/e5m2.h"
+#include "nibble/numerics/effective_scale.h"
 #include "nibble/numerics/element_codec.h"
 #include "nibble/numerics/scale_codec.h"
 #include "nibble/numerics/simd/kernels.h"
 
 namespace nibble {
 namespace {
+
+template <ScaleType kType, typename Stored>
+void decode_scales(const std::byte* stored, uint64_t count, float* out) {
+  for (uint64_t i = 0; i < count; ++i) {
+    Stored bits = 0;
+    std::memcpy(&bits, stored + i * sizeof(Stored), sizeof(Stored));
+    out[i] = scale_decode<kType>(bits);
+  }
+}
 
 // The scales, zero points and minima of one row of blocks.
 struct BlockRow {
@@ -20,16 +29,17 @@ struct BlockRow {
   void load(const EncodedView& in, uint64_t scale_row) {
     const Format& format = *in.format;
     const uint64_t blocks = format.scale_cols(in.cols), size = format.scale_bytes(), first = scale_row * blocks;
-    const bool multiply = in.tensor_scale.level == SecondLevel::kMultiply;
-    const bool divide = in.tensor_scale.level == SecondLevel::kDivide;
     multiplier.resize(blocks);
-    for (uint64_t b = 0; b < blocks; ++b) {
-      const float scale = scale_value(format.scale, in.scales + (first + b) * size);
-      multiplier[b] = effective_scale(scale, multiply, divide, in.tensor_scale.value);
-    }
+    scale_values(format.scale, in.scales + first * size, blocks, multiplier.data());
+    effective_scales(multiplier.data(), blocks, in.tensor_scale, multiplier.data());
     if (format.zero == ZeroPoint::kCode) {
       zero.resize(blocks);
-      for (uint64_t b = 0; b < blocks; ++b) zero[b] = static_cast<float>(int4_decode(in.zeros[first + b]));
+      // A nibble's zero point is offset binary as the codes are, a byte's is signed as they are.
+      const bool byte = format.element == Element::kInt8;
+      for (uint64_t b = 0; b < blocks; ++b) {
+        const uint8_t stored = in.zeros[first + b];
+        zero[b] = static_cast<float>(byte ? static_cast<int8_t>(stored) : int4_decode(stored));
+      }
     }
     if (format.zero == ZeroPoint::kMin) min = in.mins + first;
   }
@@ -56,6 +66,7 @@ void decode_blocked(const EncodedView& in, float* out, uint64_t row_stride) {
   job.cols = in.cols;
   job.block_cols = format.block_cols == 0 ? in.cols : format.block_cols;
   if (in.column_group != nullptr) job.block_cols = 1;
+  const simd::Kernels& kernels = simd::kernels();
   BlockRow groups, columns;
   uint64_t loaded = ~uint64_t{0};
   for (uint64_t row = 0; row < in.rows; ++row) {
@@ -71,18 +82,19 @@ void decode_blocked(const EncodedView& in, float* out, uint64_t row_stride) {
     job.min = scales.min;
     job.codes = in.codes + row * row_bytes;
     job.out = out + row * row_stride;
-    simd::kernels().decode(job);
+    kernels.decode(job);
   }
 }
 
 // float64 reaches the shorter types through round-to-odd, so that it is rounded once.
 void convert_double_row(const std::byte* in, uint64_t count, Element element, std::byte* out) {
   const uint64_t size = element_bits(element) / 8;
+  const simd::Kernels& kernels = simd::kernels();
   for (uint64_t i = 0; i < count; ++i) {
     double x = 0;
     std::memcpy(&x, in + 8 * i, 8);
     const float through = element == Element::kF32 ? static_cast<float>(x) : double_to_float_odd(x);
-    simd::kernels().store(element, &through, 1, out + i * size);
+    kernels.store(element, &through, 1, out + i * size);
   }
 }
 
@@ -94,13 +106,25 @@ float scale_value(ScaleType type, const std::byte* stored) {
   return scale_decode(type, bits);
 }
 
+void scale_values(ScaleType type, const std::byte* stored, uint64_t count, float* out) {
+  switch (type) {
+    case ScaleType::kF32: return decode_scales<ScaleType::kF32, uint32_t>(stored, count, out);
+    case ScaleType::kBF16: return decode_scales<ScaleType::kBF16, uint16_t>(stored, count, out);
+    case ScaleType::kF16: return decode_scales<ScaleType::kF16, uint16_t>(stored, count, out);
+    case ScaleType::kE8M0: return decode_scales<ScaleType::kE8M0, uint8_t>(stored, count, out);
+    case ScaleType::kE4M3: return decode_scales<ScaleType::kE4M3, uint8_t>(stored, count, out);
+    case ScaleType::kNone: std::fill_n(out, count, 1.0f); return;
+  }
+}
+
 void decode(const EncodedView& in, float* out, uint64_t row_stride) {
   NIBBLE_CHECK(in.format != nullptr);
   if (in.rows == 0 || in.cols == 0) return;
   if (!in.format->is_dense()) return decode_blocked(in, out, row_stride);
   const uint64_t row_bytes = in.format->code_row_bytes(in.cols);
+  const simd::Kernels& kernels = simd::kernels();
   for (uint64_t row = 0; row < in.rows; ++row) {
-    simd::kernels().load(in.format->element, in.codes + row * row_bytes, in.cols, out + row * row_stride);
+    kernels.load(in.format->element, in.codes + row * row_bytes, in.cols, out + row * row_stride);
   }
 }
 
@@ -112,6 +136,7 @@ void decode(const EncodedMatrix& in, std::span<float> out) {
 void convert(const DenseView& in, Element element, std::byte* out) {
   constexpr uint64_t kPiece = 1024;
   const uint64_t in_size = element_bits(in.element) / 8, out_size = element_bits(element) / 8;
+  const simd::Kernels& kernels = simd::kernels();
   float x[kPiece];
   for (uint64_t row = 0; row < in.rows; ++row) {
     const std::byte* from = in.data + row * in.row_stride;
@@ -126,8 +151,8 @@ void convert(const DenseView& in, Element element, std::byte* out) {
     }
     for (uint64_t col = 0; col < in.cols; col += kPiece) {
       const uint64_t count = std::min(kPiece, in.cols - col);
-      simd::kernels().load(in.element, from + col * in_size, count, x);
-      simd::kernels().store(element, x, count, to + col * out_size);
+      kernels.load(in.element, from + col * in_size, count, x);
+      kernels.store(element, x, count, to + col * out_size);
     }
   }
 }

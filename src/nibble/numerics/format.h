@@ -8,7 +8,7 @@
 //   codes   (N, code_row_bytes(K)): 4-bit codes of columns 2j and 2j+1 in the low and high nibble of byte j, a row
 //           starts on a byte, unused nibbles are 0
 //   scales  (scale_rows(N), scale_cols(K)) in the stored type `scale`, little-endian
-//   zeros   the same shape, one byte each, 0..15 (kCode)
+//   zeros   the same shape, one byte each (kCode): 0..15 with 4-bit codes, signed with bytes
 //   mins    the same shape, float32 (kMin)
 //   second  one float32 for the matrix (two_level)
 #pragma once

@@ -19,6 +19,12 @@
   ROW(kInt4ChannelAsym)     \
   ROW(kInt8Group)           \
   ROW(kInt8Channel)         \
+  ROW(kInt8Tensor)          \
+  ROW(kInt8GroupAsym)       \
+  ROW(kInt8ChannelAsym)     \
+  ROW(kInt8TensorAsym)      \
+  ROW(kE4m3)                \
+  ROW(kFp8Group)            \
   ROW(kFp8BlockRxC)         \
   ROW(kQ4_1)                \
   ROW(kQ4K)

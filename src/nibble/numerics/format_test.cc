@@ -26,7 +26,8 @@ TEST(Format, NamesOfTheCommandLineAreWritable) {
 
 TEST(Format, OtherNamesAreOnlyRead) {
   for (const char* name : {"f16", "f32", "f64", "e5m2", "int4-channel", "int4-channel-asym", "int4-g1", "int4-g24",
-                           "int4-g8-asym", "int8-g32", "int8-channel", "fp8-block32x32", "q4_1", "q4_k"}) {
+                           "int4-g8-asym", "int8-g32", "int8-channel", "int8-tensor", "int8-g32-asym",
+                           "int8-channel-asym", "e4m3", "fp8-g64", "fp8-block32x32", "q4_1", "q4_k"}) {
     const Format format = parse_format(name);
     EXPECT_EQ(format.name, name);
     EXPECT_FALSE(is_writable(format)) << name;

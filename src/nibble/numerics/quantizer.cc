@@ -56,9 +56,10 @@ void check_bit_exact(const QuantizeOptions& options) {
 }
 
 BadValue first_bad_value(const DenseView& rows) {
+  const simd::Kernels& kernels = simd::kernels();
   std::vector<float> x(rows.cols);
   for (uint64_t row = 0; row < rows.rows; ++row) {
-    simd::kernels().load(rows.element, rows.data + row * rows.row_stride, rows.cols, x.data());
+    kernels.load(rows.element, rows.data + row * rows.row_stride, rows.cols, x.data());
     for (uint64_t col = 0; col < rows.cols; ++col) {
       if (!is_finite(x[col])) return {row, col, x[col]};
     }
@@ -74,7 +75,7 @@ DenseView row_of(const DenseView& rows, uint64_t row) {
 ErrorSums dense_errors(const float* x, const float* y, uint64_t count) {
   simd::RowSums sums;
   for (uint64_t k = 0; k < count; ++k) {
-    const double signal = x[k], noise = x[k] - y[k];
+    const double signal = x[k], noise = signal - y[k];
     sums.signal[k % 8] += signal * signal;
     sums.noise[k % 8] += noise * noise;
   }
@@ -101,9 +102,10 @@ bool encode_dense(const DenseView& rows, Element element, std::byte* out, ErrorS
 }  // namespace
 
 AbsMax abs_max(const DenseView& rows) {
+  const simd::Kernels& kernels = simd::kernels();
   uint32_t largest = 0;
   for (uint64_t row = 0; row < rows.rows; ++row) {
-    const uint32_t of_row = simd::kernels().abs_max(rows.element, rows.data + row * rows.row_stride, rows.cols);
+    const uint32_t of_row = kernels.abs_max(rows.element, rows.data + row * rows.row_stride, rows.cols);
     largest = of_row > largest ? of_row : largest;
   }
   if (largest < kFloatInf) return {.amax = bits_float(largest), .bad = std::nullopt};

@@ -18,6 +18,7 @@ std::string_view bit_exact_name(BitExact bit_exact) {
     case BitExact::kNone: return "";
     case BitExact::kCompressedTensors: return "compressed-tensors";
     case BitExact::kModelOpt: return "modelopt";
+    case BitExact::kGgml: return "ggml";
   }
   return "";
 }

@@ -24,22 +24,29 @@ struct VerifyOptions {
   bool quiet = false;
 };
 
-// Per weight, with --against.
+// One matrix compared with BASE (against.h). A stack of experts has one row per expert, a fused gate and up two.
 struct AgainstRow {
-  std::string name;
+  std::string name;  // the weight's, with "[expert] gate" behind it for a part of a stack
   std::string format;
+  int32_t layer = -1;
+  uint32_t weight = 0;   // index into the model's table
+  bool rounded = false;  // its format is not the base's: an error is expected
   double rel_rmse = 0, snr_db = 0;
   double expected_rel_rmse = 0;  // what the format gives on these base weights with its default rule
+  std::string problem;           // "" or why it could not be compared
 };
 
 struct VerifyReport {
   bool ok = true;  // no finding of severity error
   Findings findings;
   std::vector<AgainstRow> against;
-  uint64_t tensors = 0, bytes = 0;
+  uint64_t tensors = 0, bytes = 0;  // stored tensors, bytes that were read
   double seconds = 0;
 };
 
+// Throws only if `path` (or options.against) is no checkpoint at all; whatever is wrong inside becomes a finding, bad
+// configurations, unreadable bytes and hostile headers included. Findings are sorted, and grouped beyond 20 of one kind
+// (finding_list.h).
 VerifyReport verify(const Path& path, const VerifyOptions& options);
 
 }  // namespace nibble

@@ -51,6 +51,9 @@ class Deepseek final : public Convention {
     return format.element == Element::kE4M3 && format.block_rows == 128 && format.block_cols == 128 &&
            (format.scale == ScaleType::kF32 || format.scale == ScaleType::kE8M0);
   }
+  bool is_own_layout_of(std::string_view family, const Format& format) const override {
+    return family == "deepseek_v3" && can_write(format);
+  }
 
   // Scales are F32 even where all are powers of two: that is how DeepSeek-V3.1 and V3.2 were released.
   std::vector<PartDecl> declare(const WriteRequest& request) const override {

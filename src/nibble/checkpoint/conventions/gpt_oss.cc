@@ -46,6 +46,9 @@ class GptOss final : public Convention {
 
   bool can_write(const Format& format) const override { return format.name == mxfp4_format().name; }
   ExpertForm expert_form() const override { return ExpertForm::kFusedInterleaved; }
+  bool is_own_layout_of(std::string_view family, const Format& format) const override {
+    return family == "gpt_oss" && can_write(format);
+  }
 
   std::vector<PartDecl> declare(const WriteRequest& request) const override {
     if (request.shape.size() < 3 || request.shape.back() % kBlockCols != 0) {

@@ -8,6 +8,11 @@
 namespace nibble {
 namespace {
 
+// A byte's zero point is a byte; at 4 bits numerics' own count is right.
+uint64_t block_bits(Element element, ScaleType scale, bool zeros) {
+  return zeros && element == Element::kInt8 ? 8 * scale_type_bytes(scale) + 8 : 0;
+}
+
 std::string group_name(uint64_t group) { return group == 0 ? "channel" : fmt::format("g{}", group); }
 
 std::string byte_name(Element element, const ScaleGrid& grid, ScaleType scale) {
@@ -24,13 +29,15 @@ std::string byte_name(Element element, const ScaleGrid& grid, ScaleType scale) {
 }  // namespace
 
 Format int_format(uint64_t bits, uint64_t group, ScaleType scale, bool zeros) {
+  const Element element = bits == 4 ? Element::kInt4 : Element::kInt8;
   return {.name = fmt::format("int{}-{}{}", bits, group_name(group), zeros ? "-asym" : ""),
-          .element = bits == 4 ? Element::kInt4 : Element::kInt8,
+          .element = element,
           .scale = scale,
           .block_rows = 1,
           .block_cols = group,
           .zero = zeros ? ZeroPoint::kCode : ZeroPoint::kNone,
-          .two_level = false};
+          .two_level = false,
+          .container_block_bits = block_bits(element, scale, zeros)};
 }
 
 uint8_t canonical_zero(uint32_t offset_binary, uint64_t bits) {
@@ -44,21 +51,16 @@ Format byte_format(Element element, const ScaleGrid& grid, ScaleType scale, bool
           .block_rows = grid.block_rows,
           .block_cols = grid.block_cols,
           .zero = zeros ? ZeroPoint::kCode : ZeroPoint::kNone,
-          .two_level = false};
+          .two_level = false,
+          .container_block_bits = block_bits(element, scale, zeros)};
 }
 
 Format mxfp4_format() {
-  return {.name = "mxfp4", .element = Element::kE2M1, .scale = ScaleType::kE8M0, .block_rows = 1, .block_cols = 32};
+  return {.name = "mxfp4", .element = Element::kE2M1, .scale = ScaleType::kE8M0, .block_cols = 32};
 }
 
 Format nvfp4_format() {
-  return {.name = "nvfp4",
-          .element = Element::kE2M1,
-          .scale = ScaleType::kE4M3,
-          .block_rows = 1,
-          .block_cols = 16,
-          .zero = ZeroPoint::kNone,
-          .two_level = true};
+  return {.name = "nvfp4", .element = Element::kE2M1, .scale = ScaleType::kE4M3, .block_cols = 16, .two_level = true};
 }
 
 Format plain_format(Element element) { return {.name = std::string(element_name(element)), .element = element}; }

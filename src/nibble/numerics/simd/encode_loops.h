@@ -1,0 +1,307 @@
+// Encoding loops over a vector type V (vec_avx2.h, vec_avx512.h). Included by *_avx2.cc and *_avx512.cc alone.
+//
+// The arithmetic that makes them equal to the codecs bit for bit: adding 1.5 * 2^23 * step to t and subtracting it
+// again rounds t to the nearest multiple of step, ties to even, and step follows from the exponent of t: half a
+// binade's spacing for E2M1, an eighth for E4M3, with a floor where the format's subnormals begin. Saturation comes
+// first: it cannot change the result, since the bounds are values of the format.
+//
+// Steps of 32 columns, which share one block, or two blocks of 16. What does not fit (other block sizes, columns at the
+// end, rare arithmetic) goes to the scalar kernels.
+#pragma once
+
+#include "nibble/numerics/simd/kernels.h"
+
+namespace nibble::simd {
+
+inline constexpr uint64_t kStep = kSumStep;
+
+// |2 * value| of E2M1 to its magnitude code; 13 is what stands for -0, the other gaps are never looked up.
+inline constexpr uint8_t kE2m1OfDoubled[16] = {0, 1, 2, 3, 4, 0, 5, 0, 6, 0, 0, 0, 7, 0, 0, 0};
+
+// What is decided when a loop is compiled.
+struct EncodeMode {
+  Element quotient = Element::kF32;  // or kBF16
+  bool signed_zeros = false;         // job.arithmetic.zero_sign is not kCanonical
+  bool zero_points = false;          // job.zero is there
+  bool reciprocals = false;          // job.reciprocal is there
+};
+
+template <typename V>
+struct BlockVectors {
+  typename V::F divisor, multiplier, zero;  // with EncodeMode::reciprocals `divisor` is the reciprocal
+};
+
+// A vector of codes before packing, and of decoded elements before the multiplication.
+template <typename V>
+struct Quantized {
+  typename V::I code;
+  typename V::F value;
+};
+
+template <typename V, Element kType>
+NIBBLE_VEC typename V::F round_quotient(typename V::F t) {
+  if constexpr (kType == Element::kBF16) {
+    const auto bits = V::bits(t);
+    const auto odd = V::and_int(V::template shift_right<16>(bits), V::set_int(1));
+    const auto rounded = V::add_int(V::add_int(bits, V::set_int(0x7fff)), odd);
+    return V::from_bits(V::and_int(rounded, V::set_int(static_cast<int32_t>(0xffff0000u))));
+  } else {
+    return t;
+  }
+}
+
+template <typename V, EncodeMode kMode>
+NIBBLE_VEC typename V::F quotient(typename V::F x, const BlockVectors<V>& block) {
+  if constexpr (kMode.reciprocals) {
+    return V::mul(x, block.divisor);
+  } else {
+    return round_quotient<V, kMode.quotient>(V::div(x, block.divisor));
+  }
+}
+
+// t rounded to a multiple of 2^(exponent(t) - kMantissaBits), the exponent at least that of `smallest`.
+template <typename V, int kMantissaBits>
+NIBBLE_VEC typename V::F round_to_mantissa(typename V::F t, float smallest) {
+  const auto exponent = V::and_int(V::bits(t), V::set_int(0x7f800000));
+  const auto binade = V::max_int(exponent, V::set_int(__builtin_bit_cast(int32_t, smallest)));
+  const auto shifter = V::from_bits(V::add_int(binade, V::set_int(((23 - kMantissaBits) << 23) + 0x400000)));
+  return V::sub(V::add(t, shifter), shifter);
+}
+
+// Doubled values in -12..12: what look_up_with_sign() takes. -13 stands for -0.
+template <typename V, EncodeMode kMode>
+NIBBLE_VEC Quantized<V> quantize_e2m1(typename V::F x, const BlockVectors<V>& block) {
+  const auto t = quotient<V, kMode>(x, block);
+  const auto limited = V::min(V::max(t, V::set(-6.0f)), V::set(6.0f));
+  const auto value = round_to_mantissa<V, 1>(limited, 1.0f);
+  auto code = V::to_int(V::add(value, value));
+  if constexpr (kMode.signed_zeros) {
+    code = V::where_negative_and_zero(t, value, V::set_int(-13), code);
+  }
+  return {code, value};
+}
+
+// Magnitude codes with the sign of t, -128 for -0; the value has its sign too.
+template <typename V, EncodeMode kMode>
+NIBBLE_VEC Quantized<V> quantize_e4m3(const EncodeJob& job, typename V::F x, const BlockVectors<V>& block) {
+  const auto t = quotient<V, kMode>(x, block);
+  const auto limited = V::min(V::max(t, V::set(-448.0f)), V::set(448.0f));
+  const auto exponent = V::and_int(V::bits(limited), V::set_int(0x7f800000));
+  const auto binade = V::max_int(exponent, V::set_int(__builtin_bit_cast(int32_t, 0x1p-6f)));
+  const auto shifter = V::add_int(binade, V::set_int((20 << 23) + 0x400000));
+  const auto sum = V::add(limited, V::from_bits(shifter));
+  const auto value = V::sub(sum, V::from_bits(shifter));
+  // The sum's last bits count signed steps; each binade above the smallest starts 8 codes further out.
+  const auto steps = V::sub_int(V::bits(sum), shifter);
+  const auto base = V::sub_int(V::template shift_right<20>(binade), V::set_int(121 << 3));
+  auto code = V::add_int(steps, V::with_sign(base, t));
+  if constexpr (kMode.signed_zeros) {
+    code = job.arithmetic.zero_sign == ZeroSign::kKeepSign
+               ? V::where_signed_and_zero(t, value, V::set_int(-128), code)
+               : V::where_negative_and_zero(t, value, V::set_int(-128), code);
+  }
+  return {code, value};
+}
+
+// Signed integers; the value is q - zero.
+template <typename V, EncodeMode kMode>
+NIBBLE_VEC Quantized<V> quantize_integer(const EncodeJob& job, typename V::F x, const BlockVectors<V>& block) {
+  auto t = quotient<V, kMode>(x, block);
+  if constexpr (kMode.zero_points) t = round_quotient<V, kMode.quotient>(V::add(t, block.zero));
+  const auto code = V::to_int(V::min(V::max(t, V::set(job.low)), V::set(job.high)));
+  auto value = V::to_float(code);
+  if constexpr (kMode.zero_points) value = V::sub(value, block.zero);
+  return {code, value};
+}
+
+template <typename V, Element kElement, EncodeMode kMode>
+NIBBLE_VEC Quantized<V> quantize(const EncodeJob& job, typename V::F x, const BlockVectors<V>& block) {
+  if constexpr (kElement == Element::kE2M1) {
+    return quantize_e2m1<V, kMode>(x, block);
+  } else if constexpr (kElement == Element::kE4M3) {
+    return quantize_e4m3<V, kMode>(job, x, block);
+  } else {
+    return quantize_integer<V, kMode>(job, x, block);
+  }
+}
+
+template <typename V, Element kElement>
+NIBBLE_VEC void store_codes(std::byte* out, const typename V::I* codes) {
+  const auto bytes = V::pack(codes);
+  if constexpr (kElement == Element::kE2M1) V::store_nibbles(out, V::look_up_with_sign(bytes, kE2m1OfDoubled));
+  if constexpr (kElement == Element::kE4M3) V::store_bytes(out, V::sign_magnitude(bytes));
+  if constexpr (kElement == Element::kInt4) V::store_nibbles(out, V::add_bytes(bytes, 8));
+  if constexpr (kElement == Element::kInt8) V::store_bytes(out, bytes);
+}
+
+template <typename V, EncodeMode kMode>
+NIBBLE_VEC BlockVectors<V> load_block(const EncodeJob& job, uint64_t b) {
+  const float* divisor = kMode.reciprocals ? job.reciprocal : job.divisor;
+  return {V::broadcast(divisor + b), V::broadcast(job.multiplier + b),
+          kMode.zero_points && job.zero != nullptr ? V::broadcast(job.zero + b) : V::set(0.0f)};
+}
+
+template <typename V>
+struct SumVectors {
+  typename V::Lanes signal, noise;
+};
+
+// 32 columns from column k on; columns of the second half belong to `second`.
+template <typename V, Element kElement, EncodeMode kMode>
+NIBBLE_VEC void encode_step(const EncodeJob& job, uint64_t k, const BlockVectors<V>& first,
+                            const BlockVectors<V>& second, SumVectors<V>* sums) {
+  constexpr uint64_t kVectors = kStep / V::kLanes;
+  typename V::I codes[kVectors];
+  typename V::F signal[kVectors], noise[kVectors];
+  for (uint64_t v = 0; v < kVectors; ++v) {
+    const BlockVectors<V>& block = v < kVectors / 2 ? first : second;
+    const auto x = V::load(job.x + k + v * V::kLanes);
+    const Quantized<V> q = quantize<V, kElement, kMode>(job, x, block);
+    codes[v] = q.code;
+    const auto error = V::sub(x, V::mul(q.value, block.multiplier));
+    signal[v] = V::mul(x, x);
+    noise[v] = V::mul(error, error);
+  }
+  V::add_step(signal, &sums->signal);
+  V::add_step(noise, &sums->noise);
+  constexpr uint64_t kBytes = kElement == Element::kE2M1 || kElement == Element::kInt4 ? kStep / 2 : kStep;
+  store_codes<V, kElement>(job.codes + k / kStep * kBytes, codes);
+}
+
+// The columns from `start` on, which is a multiple of 32 and of the block.
+static inline void encode_rest(const EncodeJob& job, uint64_t start, RowSums* sums) {
+  if (start == job.cols) return;
+  EncodeJob rest = job;
+  const uint64_t b = start / job.block_cols;
+  rest.x += start;
+  rest.cols -= start;
+  rest.block_cols -= start % job.block_cols;
+  rest.divisor += b;
+  rest.multiplier += b;
+  rest.reciprocal = nullptr;
+  if (rest.zero != nullptr) rest.zero += b;
+  const bool nibbles = job.element == Element::kE2M1 || job.element == Element::kInt4;
+  rest.codes += nibbles ? start / 2 : start;
+  scalar_kernels().encode(rest, sums);
+}
+
+template <typename V, Element kElement, EncodeMode kMode>
+static void encode_loop(const EncodeJob& job, RowSums* sums) {
+  SumVectors<V> lanes = {V::load_lanes(sums->signal), V::load_lanes(sums->noise)};
+  uint64_t k = 0;
+  if (job.block_cols == kStep / 2) {
+    for (; k + kStep <= job.cols; k += kStep) {
+      const uint64_t b = k / (kStep / 2);
+      encode_step<V, kElement, kMode>(job, k, load_block<V, kMode>(job, b), load_block<V, kMode>(job, b + 1), &lanes);
+    }
+  } else {
+    for (uint64_t b = 0, start = 0; start < job.cols; ++b, start += job.block_cols) {
+      const uint64_t end = start + job.block_cols < job.cols ? start + job.block_cols : job.cols;
+      const BlockVectors<V> block = load_block<V, kMode>(job, b);
+      for (; k + kStep <= end; k += kStep) encode_step<V, kElement, kMode>(job, k, block, block, &lanes);
+    }
+  }
+  V::store_lanes(sums->signal, lanes.signal);
+  V::store_lanes(sums->noise, lanes.noise);
+  encode_rest(job, k, sums);
+}
+
+// Noise of one block of 16 columns or a multiple of 32.
+template <typename V, Element kElement>
+NIBBLE_VEC double noise_of_block(const EncodeJob& job, uint64_t b) {
+  constexpr EncodeMode kWithZeros = {.zero_points = true};
+  constexpr uint64_t kVectors = kStep / V::kLanes;
+  const BlockVectors<V> block = load_block<V, kWithZeros>(job, b);
+  typename V::Lanes sums = V::zero_lanes();
+  const float* x = job.x + b * job.block_cols;
+  for (uint64_t k = 0; k < job.block_cols; k += kStep) {
+    typename V::F noise[kVectors];
+    for (uint64_t v = 0; v < kVectors; ++v) {
+      noise[v] = V::set(0.0f);
+      if (k + v * V::kLanes >= job.block_cols) continue;
+      const auto vector = V::load(x + k + v * V::kLanes);
+      const Quantized<V> q = quantize<V, kElement, kWithZeros>(job, vector, block);
+      const auto error = V::sub(vector, V::mul(q.value, block.multiplier));
+      noise[v] = V::mul(error, error);
+    }
+    V::add_step(noise, &sums);
+  }
+  return V::total(sums);
+}
+
+template <typename V, Element kElement>
+static void noise_loop(const EncodeJob& job, double* noise) {
+  for (uint64_t b = 0; b < job.cols / job.block_cols; ++b) noise[b] += noise_of_block<V, kElement>(job, b);
+}
+
+// ---- which loop runs
+
+static inline bool has_vector_blocks(const EncodeJob& job) {
+  return job.block_cols == kStep / 2 || job.block_cols % kStep == 0 || job.block_cols >= job.cols;
+}
+
+template <typename V, Element kElement, Element kQuotient>
+static void encode_with_quotient(const EncodeJob& job, RowSums* sums) {
+  constexpr EncodeMode kPlain = {.quotient = kQuotient};
+  constexpr EncodeMode kZeros = {.quotient = kQuotient, .zero_points = true};
+  constexpr EncodeMode kSigned = {.quotient = kQuotient, .signed_zeros = true};
+  if constexpr (kElement == Element::kInt4) {
+    if (job.zero != nullptr) return encode_loop<V, kElement, kZeros>(job, sums);
+  } else if constexpr (kElement != Element::kInt8) {
+    if (job.arithmetic.zero_sign != ZeroSign::kCanonical) return encode_loop<V, kElement, kSigned>(job, sums);
+    if constexpr (kQuotient == Element::kF32) {
+      constexpr EncodeMode kReciprocals = {.reciprocals = true};
+      if (job.reciprocal != nullptr) return encode_loop<V, kElement, kReciprocals>(job, sums);
+    }
+  }
+  encode_loop<V, kElement, kPlain>(job, sums);
+}
+
+template <typename V, Element kElement>
+static void encode_element_type(const EncodeJob& job, RowSums* sums) {
+  if (job.arithmetic.quotient == Element::kBF16) {
+    encode_with_quotient<V, kElement, Element::kBF16>(job, sums);
+  } else {
+    encode_with_quotient<V, kElement, Element::kF32>(job, sums);
+  }
+}
+
+// What the loops leave to the scalar kernels.
+static inline bool is_rare(const EncodeJob& job) {
+  const ZeroSign zero_sign = job.arithmetic.zero_sign;
+  return job.wide || job.arithmetic.ties != Ties::kEven || job.arithmetic.quotient == Element::kF16 ||
+         zero_sign == ZeroSign::kZeroIsNegative ||
+         (job.element == Element::kE2M1 && zero_sign == ZeroSign::kKeepSign) ||
+         (job.element == Element::kInt8 && job.zero != nullptr) || !has_vector_blocks(job);
+}
+
+template <typename V>
+static void encode(const EncodeJob& job, RowSums* sums) {
+  if (is_rare(job)) return scalar_kernels().encode(job, sums);
+  RowSums ignored = {};
+  RowSums* into = sums != nullptr ? sums : &ignored;
+  switch (job.element) {
+    case Element::kE2M1: return encode_element_type<V, Element::kE2M1>(job, into);
+    case Element::kE4M3: return encode_element_type<V, Element::kE4M3>(job, into);
+    case Element::kInt4: return encode_element_type<V, Element::kInt4>(job, into);
+    case Element::kInt8: return encode_element_type<V, Element::kInt8>(job, into);
+    default: return scalar_kernels().encode(job, sums);
+  }
+}
+
+template <typename V>
+static void block_noise(const EncodeJob& job, double* noise) {
+  const bool whole = job.block_cols == kStep / 2 || job.block_cols % kStep == 0;
+  if (job.wide || !whole || !(job.arithmetic == Arithmetic{}) || job.cols % job.block_cols != 0) {
+    return scalar_kernels().block_noise(job, noise);
+  }
+  switch (job.element) {
+    case Element::kE2M1: return noise_loop<V, Element::kE2M1>(job, noise);
+    case Element::kE4M3: return noise_loop<V, Element::kE4M3>(job, noise);
+    case Element::kInt4: return noise_loop<V, Element::kInt4>(job, noise);
+    case Element::kInt8: return noise_loop<V, Element::kInt8>(job, noise);
+    default: return scalar_kernels().block_noise(job, noise);
+  }
+}
+
+}  // namespace nibble::simd

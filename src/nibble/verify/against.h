@@ -1,0 +1,23 @@
+// The checkpoint's matrices beside those of BASE: how far they are apart, and how far they should be. What they should
+// be is measured, not looked up: a sample of the base's own rows is quantized with the format's default rule. The rule
+// `against` judges the rows.
+#pragma once
+
+#include <vector>
+
+#include "nibble/numerics/quantizer.h"
+#include "nibble/verify/matrix_map.h"
+#include "nibble/verify/rule.h"
+
+namespace nibble {
+
+// One row per matrix that has a partner in BASE, in the checkpoint's order; matrices without one are left to the rule.
+// All rows are compared, a sample with --quick. Reads in parallel; the sums do not depend on the number of threads.
+std::vector<AgainstRow> compare_with_base(const VerifyContext& context);
+
+// Errors of `rows` (count, K) quantized with the default rule of `format`, decoded again; nullopt if this format is
+// only read, never written.
+std::optional<ErrorSums> expected_errors(const Format& format, const std::vector<float>& rows, uint64_t count,
+                                         float amax);
+
+}  // namespace nibble

@@ -1,0 +1,47 @@
+#include "nibble/verify/ignore_list.h"
+
+#include <gtest/gtest.h>
+
+namespace nibble {
+namespace {
+
+TEST(IgnoreList, RegularExpressionsMatchFromTheStart) {
+  const IgnoreList list({"re:.*mlp\\.(gate|up|gate_up|down)_proj.*", "lm_head", "re:model"}, false);
+  EXPECT_FALSE(list.covering("model.layers.0.mlp.gate_proj").empty());
+  EXPECT_EQ(list.covering("lm_head"), "lm_head");
+  EXPECT_EQ(list.covering("lm_head.x"), "");
+  EXPECT_EQ(list.covering("model.layers.1.mlp.experts.7.gate_proj"), "re:model");
+  const IgnoreList only({"re:.*mlp\\.(gate|up|gate_up|down)_proj.*"}, false);
+  EXPECT_EQ(only.covering("model.layers.1.mlp.experts.7.gate_proj"), "");
+}
+
+TEST(IgnoreList, ContainersAndWildcards) {
+  const IgnoreList list({"model.layers.*.self_attn", "model.layers.61*", "model.embed_tokens"}, true);
+  EXPECT_FALSE(list.covering("model.layers.3.self_attn.q_proj").empty());
+  EXPECT_FALSE(list.covering("model.layers.61.mlp.experts.0.up_proj").empty());
+  EXPECT_FALSE(list.covering("model.embed_tokens").empty());
+  EXPECT_EQ(list.covering("model.layers.3.mlp.experts.0.up_proj"), "");
+}
+
+TEST(IgnoreList, ContainersHoldWholeComponents) {
+  const IgnoreList list({"model.layers.1"}, true);
+  EXPECT_FALSE(list.covering("model.layers.1.mlp").empty());
+  EXPECT_EQ(list.covering("model.layers.10.mlp"), "");
+}
+
+TEST(IgnoreList, PartsOfNamesOnlyMayCover) {
+  const IgnoreList list({"gate"}, true);
+  EXPECT_EQ(list.covering("model.layers.0.block_sparse_moe.gate"), "");
+  EXPECT_TRUE(list.may_cover("model.layers.0.block_sparse_moe.gate"));
+  EXPECT_FALSE(list.may_cover("model.layers.0.self_attn.q_proj"));
+}
+
+TEST(IgnoreList, InvalidExpressionsAreTold) {
+  const IgnoreList list({"re:(", "re:ok"}, false);
+  ASSERT_EQ(list.invalid().size(), 1u);
+  EXPECT_EQ(list.invalid()[0], "re:(");
+  EXPECT_EQ(list.covering("ok"), "re:ok");
+}
+
+}  // namespace
+}  // namespace nibble

@@ -1,0 +1,125 @@
+#include "nibble/verify/row_stats.h"
+
+#include <algorithm>
+#include <array>
+
+#include "nibble/numerics/decode.h"
+#include "nibble/verify/code_stats.h"
+#include "nibble/verify/scale_stats.h"
+
+namespace nibble {
+namespace {
+
+void count_codes(const EncodedMatrix& m, std::vector<uint64_t>* histogram) {
+  ByteCounts counts{};
+  count_bytes(m.codes, &counts);
+  if (element_bits(m.format.element) == 8) {
+    histogram->assign(counts.begin(), counts.end());
+    return;
+  }
+  histogram->assign(16, 0);
+  for (size_t b = 0; b < 256; ++b) {
+    (*histogram)[b & 15] += counts[b];
+    (*histogram)[b >> 4] += counts[b];
+  }
+  if (m.cols % 2 == 0) return;
+  const uint64_t row_bytes = m.format.code_row_bytes(m.cols);
+  for (uint64_t r = 0; r < m.rows; ++r)  // the last high nibble of a row is padding
+    --(*histogram)[static_cast<size_t>(m.codes[(r + 1) * row_bytes - 1]) >> 4];
+}
+
+void count_zero_points(const EncodedMatrix& m, WeightStats* stats) {
+  stats->zero_points = m.zeros.size();
+  for (const uint8_t zero : m.zeros) {
+    stats->zero_point_sum += zero;
+    stats->zero_point_min = std::min(stats->zero_point_min, zero);
+    stats->zero_point_max = std::max(stats->zero_point_max, zero);
+  }
+  stats->nonzero_mins =
+      static_cast<uint64_t>(std::count_if(m.mins.begin(), m.mins.end(), [](float min) { return min != 0; }));
+}
+
+// Elements whose code alone makes them zero.
+uint64_t count_zeros(const Format& format, const WeightStats& stats) {
+  const auto& histogram = stats.code_histogram;
+  if (format.zero == ZeroPoint::kCode) {
+    const bool one = stats.zero_points != 0 && stats.zero_point_min == stats.zero_point_max;
+    return one && stats.zero_point_min < histogram.size() ? histogram[stats.zero_point_min] : 0;
+  }
+  if (format.zero == ZeroPoint::kMin && stats.nonzero_mins != 0) return 0;
+  const CodeShape shape = code_shape(format);
+  uint64_t zeros = 0;
+  for (size_t c = 0; c < histogram.size(); ++c) {
+    if (code_magnitude(shape, element_bits(format.element), static_cast<uint8_t>(c)) == 0) zeros += histogram[c];
+  }
+  return zeros;
+}
+
+// Blocks that decode to zero because of their scale, although a code says otherwise.
+class BlockCounter {
+ public:
+  BlockCounter(const EncodedMatrix& m, WeightStats* stats) : m_(m), stats_(stats), maxima_(m.format, m.cols) {
+    stats->block_max_histogram.assign(element_bits(m.format.element) == 8 ? 129 : 16, 0);
+    row_.resize(maxima_.blocks());
+    block_row_.resize(maxima_.blocks());
+  }
+
+  void run() {
+    const uint64_t row_bytes = m_.format.code_row_bytes(m_.cols);
+    const uint64_t tall = m_.format.block_rows == 0 ? m_.rows : m_.format.block_rows;
+    for (uint64_t begin = 0; begin < m_.rows; begin += tall) {
+      std::fill(block_row_.begin(), block_row_.end(), uint8_t{0});
+      for (uint64_t r = begin; r < std::min(begin + tall, m_.rows); ++r) {
+        maxima_.row(m_.codes.data() + r * row_bytes, row_.data());
+        for (size_t b = 0; b < row_.size(); ++b) block_row_[b] = std::max(block_row_[b], row_[b]);
+      }
+      add_block_row(begin / tall);
+    }
+  }
+
+ private:
+  void add_block_row(uint64_t scale_row) {
+    const uint64_t size = m_.format.scale_bytes();
+    const std::byte* scales = m_.scales.data() + scale_row * block_row_.size() * size;
+    const bool sign_magnitude = m_.format.zero == ZeroPoint::kNone;  // else code 0 is no zero
+    for (size_t b = 0; b < block_row_.size(); ++b) {
+      ++stats_->block_max_histogram[block_row_[b]];
+      if (sign_magnitude && block_row_[b] != 0 && scale_value(m_.format.scale, scales + b * size) == 0)
+        ++stats_->dead_blocks;
+    }
+    stats_->blocks += block_row_.size();
+  }
+
+  const EncodedMatrix& m_;
+  WeightStats* stats_;
+  BlockMaxima maxima_;
+  std::vector<uint8_t> row_, block_row_;
+};
+
+// Blocks that do not lie side by side (columns regrouped), or that start inside a byte, are not looked at one by one.
+bool blocks_are_plain(const EncodedMatrix& m) {
+  const uint64_t block = m.format.block_cols;
+  const bool whole_bytes = element_bits(m.format.element) == 8 || block == 0 || block >= m.cols || block % 2 == 0;
+  return m.column_group.empty() && whole_bytes && m.cols != 0 &&
+         m.scales.size() == m.format.scale_rows(m.rows) * m.format.scale_cols(m.cols) * m.format.scale_bytes();
+}
+
+}  // namespace
+
+void add_rows(const EncodedMatrix& rows, const RowPlace& place, WeightStats* stats) {
+  const Format& format = rows.format;
+  stats->scanned = true;
+  stats->elements = rows.rows * rows.cols;
+  count_codes(rows, &stats->code_histogram);
+  count_zero_points(rows, stats);
+  stats->zeros = count_zeros(format, *stats);
+  // A scale that all rows share comes with every cut and counts once.
+  if (format.block_rows != 0 || place.row_begin == 0) {
+    const uint64_t before = format.block_rows == 0 ? 0 : place.row_begin / format.block_rows;
+    const uint64_t scale_row = place.slice * format.scale_rows(place.slice_rows) + before;
+    add_scales(rows.scales, format.scale, scale_row * format.scale_cols(rows.cols), &stats->scales);
+  }
+  if (blocks_are_plain(rows)) BlockCounter(rows, stats).run();
+}
+
+}  // namespace nibble

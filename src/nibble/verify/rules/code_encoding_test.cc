@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "nibble/verify/verify_for_test.h"
+
+namespace nibble {
+namespace {
+
+using namespace testing;
+
+constexpr const char* kLayout = "compressed-tensors";
+
+TinyCheckpoint wider() {  // 64 x 128: enough codes in one weight
+  TinyOptions options;
+  options.hidden = 128;
+  options.intermediate = 64;
+  return TinyCheckpoint::qwen3_moe(options);
+}
+
+TEST(CodeEncoding, OffsetBinaryPasses) {
+  for (const char* format : {"int4-g32", "int4-g128", "int4-g32-asym", "int4-channel"}) {
+    TinyCheckpoint tiny = wider();
+    if (std::string_view(format) == "int4-g128") {
+      tiny.quantize(kLayout, format, "*.mlp.experts.*.gate_proj.weight");
+    } else {
+      tiny.quantize(kLayout, format);
+    }
+    const VerifyReport report = verify_tiny(tiny);
+    EXPECT_TRUE(of_rule(report, "code-encoding").empty()) << format << text_of(report.findings);
+  }
+}
+
+TEST(CodeEncoding, TwosComplementIsProvedFromTheHistogram) {
+  TinyCheckpoint tiny = wider();
+  tiny.quantize(kLayout, "int4-g32");
+  const std::string name = "model.layers.0.mlp.experts.2.down_proj.weight_packed";
+  for (std::byte& b : tiny.at(name).data) b ^= std::byte{0x88};
+  const VerifyReport report = verify_tiny(tiny);
+  const Findings found = of_rule(report, "code-encoding");
+  ASSERT_EQ(found.size(), 1u) << text_of(report.findings);
+  EXPECT_EQ(found[0].severity, Severity::kError);
+  EXPECT_EQ(found[0].tensor, name);
+  EXPECT_GT(std::stod(value_of(found[0], "ends_percent")), 40);
+}
+
+TEST(CodeEncoding, ZeroPointOffByOne) {
+  TinyCheckpoint tiny = wider();
+  tiny.quantize(kLayout, "int4-g32-asym");
+  const std::string name = "model.layers.0.mlp.experts.2.down_proj.weight_zero_point";
+  for (std::byte& b : tiny.at(name).data) {
+    // Minus one in both nibbles, as versions of a layout differ by.
+    const auto low = static_cast<uint8_t>((static_cast<uint8_t>(b) & 15) - 1) & 15;
+    const auto high = static_cast<uint8_t>((static_cast<uint8_t>(b) >> 4) - 1) & 15;
+    b = static_cast<std::byte>(low | high << 4);
+  }
+  const VerifyReport report = verify_tiny(tiny);
+  const Findings found = of_rule(report, "code-encoding");
+  ASSERT_EQ(found.size(), 1u) << text_of(report.findings);
+  EXPECT_EQ(found[0].tensor, name);
+}
+
+TEST(CodeEncoding, UniformCodesCannotDecide) {
+  TinyCheckpoint tiny = wider();
+  tiny.quantize(kLayout, "int4-g32");
+  auto& codes = tiny.at("model.layers.0.mlp.experts.2.down_proj.weight_packed").data;
+  for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i);
+  const Findings found = of_rule(verify_tiny(tiny), "code-encoding");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].severity, Severity::kNote);
+}
+
+}  // namespace
+}  // namespace nibble

@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "nibble/base/hash.h"
+#include "nibble/verify/verify_for_test.h"
+
+namespace nibble {
+namespace {
+
+using namespace testing;
+
+std::string manifest_for(const Path& folder, const std::string& format) {
+  const std::string model = read_text(folder / "model.safetensors", 1 << 30);
+  const std::string config = read_text(folder / "config.json", 1 << 20);
+  const auto row = [](const std::string& file, const std::string& content) {
+    return "{\"file\": \"" + file + "\", \"bytes\": " + std::to_string(content.size()) + ", \"sha256\": \"" +
+           sha256_hex(std::as_bytes(std::span(content))) + "\"}";
+  };
+  return "{\"contract\": 1, \"outputs\": [" + row("model.safetensors", model) + ", " + row("config.json", config) +
+         "], \"tensors\": [{\"name\": \"model.layers.0.mlp.experts.1.up_proj.weight\", \"format\": \"" + format +
+         "\"}]}";
+}
+
+class ManifestHash : public ::testing::Test {
+ protected:
+  ManifestHash() {
+    TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+    tiny.quantize("compressed-tensors", "int4-g32");
+    tiny.write(folder());
+  }
+  Path folder() const { return dir_ / "model"; }
+  Findings errors(const VerifyOptions& options = {}) const {
+    const VerifyReport report = verify_quietly(folder(), options);
+    Findings found;
+    for (const Finding& finding : of_rule(report, "manifest-hash")) {
+      if (finding.severity == Severity::kError) found.push_back(finding);
+    }
+    return found;
+  }
+  void record(const std::string& format = "int4-g32") const {
+    write_atomically(folder() / "nibble.json", std::string_view(manifest_for(folder(), format)));
+  }
+
+ private:
+  TempDir dir_;
+};
+
+TEST_F(ManifestHash, WithoutAManifestThereIsANote) {
+  const Findings found = of_rule(verify_quietly(folder()), "manifest-hash");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].severity, Severity::kNote);
+}
+
+TEST_F(ManifestHash, WhatIsRecordedPasses) {
+  record();
+  EXPECT_TRUE(errors().empty()) << text_of(errors());
+}
+
+TEST_F(ManifestHash, OneChangedByteInAShardOrAConfiguration) {
+  record();
+  for (const char* file : {"model.safetensors", "config.json"}) {
+    std::string content = read_text(folder() / file, 1 << 30);
+    const std::string original = content;
+    content.back() = static_cast<char>(content.back() ^ 1);
+    if (std::string_view(file) == "config.json") content.back() = ' ';
+    write_atomically(folder() / file, std::string_view(content));
+    const Findings found = errors();
+    ASSERT_EQ(found.size(), 1u) << text_of(found);
+    EXPECT_TRUE(found[0].file.ends_with(file)) << found[0].file;
+    EXPECT_EQ(value_of(found[0], "recorded"), sha256_hex(std::as_bytes(std::span(original))));
+    write_atomically(folder() / file, std::string_view(original));
+  }
+}
+
+TEST_F(ManifestHash, QuickComparesSizesOnly) {
+  record();
+  std::string content = read_text(folder() / "model.safetensors", 1 << 30);
+  content.back() = static_cast<char>(content.back() ^ 1);
+  write_atomically(folder() / "model.safetensors", std::string_view(content));
+  VerifyOptions quick;
+  quick.quick = true;
+  EXPECT_TRUE(errors(quick).empty());
+  const Findings all = of_rule(verify_quietly(folder(), quick), "manifest-hash");
+  ASSERT_EQ(all.size(), 2u);  // a tensor list of one, and what was not compared
+}
+
+TEST_F(ManifestHash, AnotherFormatThanRecorded) {
+  record("int4-g64");
+  const Findings found = errors();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(value_of(found[0], "stored"), "int4-g32");
+  EXPECT_EQ(value_of(found[0], "recorded"), "int4-g64");
+}
+
+TEST_F(ManifestHash, MissingFileAndMalformedManifest) {
+  record();
+  std::filesystem::remove(folder() / "config.json");
+  EXPECT_NE(text_of(errors()).find("config.json"), std::string::npos);
+  write_atomically(folder() / "nibble.json", std::string_view("{\"outputs\": 7}"));
+  const Findings found = errors();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].file.ends_with("nibble.json"));
+}
+
+}  // namespace
+}  // namespace nibble

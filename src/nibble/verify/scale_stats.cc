@@ -1,0 +1,114 @@
+#include "nibble/verify/scale_stats.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "nibble/numerics/decode.h"
+#include "nibble/verify/code_stats.h"
+
+namespace nibble {
+namespace {
+
+// The bit pattern of a float is its logarithm to base 2 up to the curve of the mantissa: no call of log2 per scale, and
+// sums of integers do not depend on order.
+int64_t log2_fixed(float value) { return static_cast<int64_t>(std::bit_cast<uint32_t>(value)) - (int64_t{127} << 23); }
+
+void add_good(float value, uint64_t times, ScaleStats* stats) {
+  const double wide = static_cast<double>(value);
+  stats->min = stats->good == 0 ? wide : std::min(stats->min, wide);
+  stats->max = std::max(stats->max, wide);
+  stats->good += times;
+  stats->log2_fixed += log2_fixed(value) * static_cast<int64_t>(times);
+  int exponent = 0;
+  if (std::frexp(value, &exponent) == 0.5F) stats->powers_of_two += times;
+}
+
+// Returns false for what `first_bad` is about.
+bool add_value(float value, uint64_t times, ScaleStats* stats) {
+  stats->count += times;
+  if (std::isnan(value)) {
+    stats->nans += times;
+  } else if (std::isinf(value)) {
+    stats->infinities += times;
+  } else if (value == 0) {
+    stats->zeros += times;
+    return true;
+  } else if (value < 0) {
+    stats->negatives += times;
+  } else {
+    add_good(value, times, stats);
+    return true;
+  }
+  return false;
+}
+
+// One-byte types: count first, look at each of the 256 values once.
+void add_byte_scales(std::span<const std::byte> stored, ScaleType type, uint64_t first_index, ScaleStats* stats) {
+  ByteCounts counts{};
+  count_bytes(stored, &counts);
+  std::array<bool, 256> bad{};
+  bool any_bad = false;
+  for (size_t b = 0; b < 256; ++b) {
+    if (counts[b] == 0) continue;
+    const auto code = static_cast<std::byte>(b);
+    bad[b] = !add_value(scale_value(type, &code), counts[b], stats);
+    any_bad = any_bad || bad[b];
+  }
+  if (!any_bad) return;
+  const auto first =
+      std::find_if(stored.begin(), stored.end(), [&](std::byte b) { return bad[static_cast<size_t>(b)]; });
+  const uint64_t index = first_index + static_cast<uint64_t>(first - stored.begin());
+  if (!stats->first_bad || index < *stats->first_bad) stats->first_bad = index;
+}
+
+}  // namespace
+
+double ScaleStats::geometric_mean() const {
+  if (good == 0) return 1;
+  return std::exp2(static_cast<double>(log2_fixed) / static_cast<double>(good) * 0x1p-23);
+}
+
+void ScaleStats::merge(const ScaleStats& other) {
+  if (other.good != 0) {
+    min = good == 0 ? other.min : std::min(min, other.min);
+    max = std::max(max, other.max);
+  }
+  count += other.count;
+  zeros += other.zeros;
+  negatives += other.negatives;
+  nans += other.nans;
+  infinities += other.infinities;
+  powers_of_two += other.powers_of_two;
+  good += other.good;
+  log2_fixed += other.log2_fixed;
+  if (other.first_bad && (!first_bad || *other.first_bad < *first_bad)) first_bad = other.first_bad;
+}
+
+void add_scales(std::span<const std::byte> stored, ScaleType type, uint64_t first_index, ScaleStats* stats) {
+  const uint64_t size = scale_type_bytes(type);
+  if (size == 0) return;
+  if (size == 1) return add_byte_scales(stored, type, first_index, stats);
+  const uint64_t count = stored.size() / size;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (add_value(scale_value(type, stored.data() + i * size), 1, stats)) continue;
+    const uint64_t index = first_index + i;
+    if (!stats->first_bad || index < *stats->first_bad) stats->first_bad = index;
+  }
+}
+
+std::optional<ScaleType> stored_scale_type(Dtype dtype, const Format& format) {
+  switch (dtype) {
+    case Dtype::kF32: return ScaleType::kF32;
+    case Dtype::kBF16: return ScaleType::kBF16;
+    case Dtype::kF16: return ScaleType::kF16;
+    case Dtype::kF8E8M0: return ScaleType::kE8M0;
+    case Dtype::kF8E4M3: return ScaleType::kE4M3;
+    // Older files carry one-byte scales as plain bytes: the format says which kind they are.
+    case Dtype::kU8: return scale_type_bytes(format.scale) == 1 ? std::optional(format.scale) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace nibble

@@ -1,0 +1,59 @@
+#include "nibble/verify/stored_manifest.h"
+
+#include <gtest/gtest.h>
+
+namespace nibble {
+namespace {
+
+const std::string kHash(64, 'a');
+
+TEST(StoredManifest, ReadsWhatIsRecorded) {
+  Findings findings;
+  const auto manifest = parse_manifest(R"({"contract": 1, "outputs": [{"file": "model.safetensors", "bytes": 12,
+      "sha256": ")" + kHash + R"("}], "tensors": [{"name": "w", "format": "f", "more": 1}], "unknown": {}})",
+                                       "nibble.json", &findings);
+  ASSERT_TRUE(manifest.has_value());
+  EXPECT_TRUE(findings.empty());
+  EXPECT_EQ(manifest->contract, "1");
+  ASSERT_NE(manifest->find("model.safetensors"), nullptr);
+  EXPECT_EQ(manifest->find("model.safetensors")->bytes, 12u);
+  EXPECT_EQ(manifest->find("other"), nullptr);
+  ASSERT_EQ(manifest->tensors.size(), 1u);
+  EXPECT_EQ(manifest->tensors[0].format, "f");
+}
+
+TEST(StoredManifest, AnEmptyObjectRecordsNothing) {
+  Findings findings;
+  const auto manifest = parse_manifest("{}", "nibble.json", &findings);
+  ASSERT_TRUE(manifest.has_value());
+  EXPECT_TRUE(manifest->outputs.empty());
+}
+
+TEST(StoredManifest, WhateverIsMalformedIsAFinding) {
+  for (const std::string& text : {
+           std::string(""),
+           std::string("["),
+           std::string("[]"),
+           std::string("null"),
+           std::string("{\"outputs\": {}}"),
+           std::string("{\"outputs\": [1]}"),
+           std::string("{\"outputs\": [{\"file\": \"a\", \"bytes\": 1}]}"),
+           "{\"outputs\": [{\"file\": \"a\", \"sha256\": \"" + kHash + "\"}]}",
+           "{\"outputs\": [{\"file\": \"../a\", \"bytes\": 1, \"sha256\": \"" + kHash + "\"}]}",
+           "{\"outputs\": [{\"file\": \"\", \"bytes\": 1, \"sha256\": \"" + kHash + "\"}]}",
+           "{\"outputs\": [{\"file\": \"a\", \"bytes\": -1, \"sha256\": \"" + kHash + "\"}]}",
+           std::string("{\"outputs\": [{\"file\": \"a\", \"bytes\": 1, \"sha256\": \"xyz\"}]}"),
+           std::string("{\"tensors\": [{\"format\": \"f\"}]}"),
+           std::string("{\"tensors\": 3}"),
+       }) {
+    Findings findings;
+    EXPECT_FALSE(parse_manifest(text, "nibble.json", &findings).has_value()) << text;
+    ASSERT_EQ(findings.size(), 1u) << text;
+    EXPECT_EQ(findings[0].rule, "manifest-hash");
+    EXPECT_EQ(findings[0].file, "nibble.json");
+    EXPECT_EQ(findings[0].severity, Severity::kError);
+  }
+}
+
+}  // namespace
+}  // namespace nibble

@@ -1,0 +1,111 @@
+#include "nibble/verify/verify.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <functional>
+
+#include "nibble/base/error.h"
+#include "nibble/verify/against.h"
+#include "nibble/verify/finding_list.h"
+#include "nibble/verify/rule.h"
+#include "nibble/verify/weight_stats.h"
+
+namespace nibble {
+namespace {
+
+// Runs one stage; what it throws becomes a finding under `rule`. The second catch is for what should not happen: one
+// stage's bug must not hide the findings of the others.
+void guarded(std::string_view rule, const std::string& file, Findings* findings, const std::function<void()>& stage) {
+  try {
+    stage();
+  } catch (const Error& error) {
+    findings->push_back(finding_of(error, std::string(rule)));
+  } catch (const std::exception& error) {
+    findings->push_back({Severity::kError,
+                         "internal-error",
+                         file,
+                         "",
+                         fmt::format("the check `{}` failed: {}. Please report this with the file's header", rule,
+                                     printable(error.what())),
+                         {}});
+  }
+}
+
+OpenOptions open_options(const VerifyOptions& options) {
+  OpenOptions open;
+  open.allow_trailing = options.allow_trailing;
+  open.threads = options.threads;
+  return open;
+}
+
+// BASE is the yardstick, not the subject: only what makes it useless as one is told, as findings that name its files.
+struct Base {
+  Base(const Path& path, const VerifyOptions& options, Findings* findings)
+      : checkpoint(Checkpoint::scan(path, open_options(options), &own)) {
+    guarded("bad-config", path.string(), &own, [&] { model = load_model(checkpoint, &own); });
+    for (Finding& finding : own) {
+      if (finding.severity != Severity::kError) continue;
+      finding.message = "in BASE: " + finding.message;
+      findings->push_back(std::move(finding));
+    }
+  }
+  Findings own;
+  Checkpoint checkpoint;
+  Model model;
+};
+
+ScanOptions scan_options(const VerifyOptions& options, const Checkpoint& checkpoint,
+                         const std::optional<StoredManifest>& manifest) {
+  ScanOptions scan;
+  scan.quick = options.quick;
+  scan.threads = options.threads;
+  scan.quiet = options.quiet;
+  if (!manifest || options.quick) return scan;
+  for (const StoredFile& file : checkpoint.files()) scan.hash_files.push_back(manifest->find(file.name) != nullptr);
+  return scan;
+}
+
+}  // namespace
+
+VerifyReport verify(const Path& path, const VerifyOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  VerifyReport report;
+  Findings& findings = report.findings;
+  const Checkpoint checkpoint = Checkpoint::scan(path, open_options(options), &findings);
+  const std::string name = path.string();
+  Model model;
+  guarded("bad-config", name, &findings, [&] { model = load_model(checkpoint, &findings); });
+  const auto manifest = read_manifest(checkpoint.folder(), &findings);
+  std::optional<Base> base;
+  if (options.against) base.emplace(*options.against, options, &findings);
+
+  ScanResult scan;
+  scan.weights.resize(model.table.weights().size());
+  guarded("unreadable", name, &findings,
+          [&] { scan = scan_weights(checkpoint, model.table, scan_options(options, checkpoint, manifest)); });
+  findings.insert(findings.end(), scan.findings.begin(), scan.findings.end());
+
+  const Findings reported = findings;
+  VerifyContext context;
+  context.options = &options;
+  context.checkpoint = &checkpoint;
+  context.model = &model;
+  context.scan = &scan;
+  context.manifest = manifest ? &*manifest : nullptr;
+  context.reported = &reported;
+  context.base = base ? &base->checkpoint : nullptr;
+  context.base_model = base ? &base->model : nullptr;
+  if (base) guarded("against", name, &findings, [&] { report.against = compare_with_base(context); });
+  context.against = &report.against;
+  for (const Rule* rule : rules()) guarded(rule->name, name, &findings, [&] { rule->check(context, &findings); });
+
+  report.ok = !has_error(findings);
+  sort_and_group(&findings);
+  report.tensors = checkpoint.tensors().size();
+  report.bytes = scan.bytes;
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+}  // namespace nibble
