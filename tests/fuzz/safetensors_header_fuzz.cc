@@ -13,6 +13,18 @@
 
 namespace {
 
+// What the library parses. It also refuses numbers beyond a double, which the scanner passes over if nobody reads them.
+bool is_json(std::string_view text) {
+  try {
+    (void)nibble::Json::parse(text);
+    return true;
+  } catch (const nibble::Json::out_of_range&) {
+    return true;
+  } catch (const nibble::Json::parse_error&) {
+    return false;
+  }
+}
+
 void check(const nibble::SafetensorsHeader& header, uint64_t header_bytes, uint64_t buffer_bytes) {
   uint64_t end = header_bytes;
   for (const auto& tensor : header.tensors) {
@@ -51,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     NIBBLE_CHECK(!error.file().empty() && !error.ways_out().empty());
     return 0;
   }
-  NIBBLE_CHECK(nibble::Json::accept(text));
+  NIBBLE_CHECK(is_json(text));
   check(header, 8 + text.size(), buffer_bytes);
   check_round_trip(header);
   return 0;

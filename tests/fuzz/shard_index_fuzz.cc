@@ -13,6 +13,18 @@
 
 namespace {
 
+// What the library parses. It also refuses numbers beyond a double, which the scanner passes over if nobody reads them.
+bool is_json(std::string_view text) {
+  try {
+    (void)nibble::Json::parse(text);
+    return true;
+  } catch (const nibble::Json::out_of_range&) {
+    return true;
+  } catch (const nibble::Json::parse_error&) {
+    return false;
+  }
+}
+
 std::map<std::string, std::string> as_map(const nibble::ShardIndex& index) {
   std::map<std::string, std::string> map;
   for (const auto& [name, file] : index.weights) map[name] = index.files.at(file);
@@ -30,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     NIBBLE_CHECK(!error.file().empty() && !error.ways_out().empty());
     return 0;
   }
-  NIBBLE_CHECK(nibble::Json::accept(text));
+  NIBBLE_CHECK(is_json(text));
   for (const std::string& file : index.files) {
     NIBBLE_CHECK(!file.empty() && file != "." && file != "..");
     NIBBLE_CHECK(file.find('/') == std::string::npos && file.find('\\') == std::string::npos);

@@ -105,6 +105,29 @@ TEST(CheckpointScan, C115_one_name_in_two_shards) {
   EXPECT_EQ(checkpoint.find("a"), 0);
 }
 
+TEST(CheckpointScan, C115_one_name_in_two_shards_of_which_the_index_names_one) {
+  const Folder folder;
+  write_shard(folder / shard_name(1, 2), {"w"});
+  write_shard(folder / shard_name(2, 2), {"w"});
+  folder.index({{"w", 1}}, 1);
+  const Findings findings = folder.scan();
+  ASSERT_THAT(rules(findings), ElementsAre("duplicate-tensor"));
+  EXPECT_EQ(value_of(findings[0], "first_file"), shard_name(1, 2));
+  EXPECT_EQ(value_of(findings[0], "second_file"), shard_name(2, 2));
+  std::filesystem::remove(folder / "model.safetensors.index.json");
+  EXPECT_THAT(rules(folder.scan()), ElementsAre("missing-file", "duplicate-tensor"));
+}
+
+TEST(CheckpointScan, AShardThatTheIndexForgot) {
+  const Folder folder;
+  folder.index({{"a", 1}, {"b", 1}}, 2);
+  const Findings findings = folder.scan();
+  ASSERT_THAT(rules(findings), ElementsAre("index-mismatch", "index-mismatch"));
+  EXPECT_EQ(findings[0].tensor, "c");
+  EXPECT_EQ(value_of(findings[0], "found_in"), shard_name(2, 2));
+  EXPECT_EQ(findings[1].tensor, "d");
+}
+
 TEST(CheckpointScan, IndexAndShardsThatDisagree) {
   const Folder folder;
   folder.index({{"a", 1}, {"b", 1}, {"c", 2}, {"d", 2}, {"e", 2}}, 4);
@@ -193,12 +216,16 @@ TEST(CheckpointScan, WithoutAnIndex) {
   };
   Findings findings;
   EXPECT_THAT(scan({{"model.safetensors", "a"}, {"adapter.safetensors", "b"}}, &findings), ElementsAre("a"));
+  ASSERT_THAT(rules(findings), ElementsAre("extra-file"));
+  EXPECT_EQ(findings[0].severity, Severity::kWarning);
+  EXPECT_THAT(findings[0].file, HasSubstr("adapter.safetensors"));
+  findings.clear();
   EXPECT_THAT(scan({{"anything.safetensors", "a"}}, &findings), ElementsAre("a"));
   EXPECT_THAT(findings, IsEmpty());
 
   EXPECT_THAT(scan({{shard_name(1, 2), "a"}, {shard_name(2, 2), "b"}, {"consolidated.safetensors", "c"}}, &findings),
               ElementsAre("a", "b"));
-  ASSERT_THAT(rules(findings), ElementsAre("missing-file"));
+  ASSERT_THAT(rules(findings), ElementsAre("missing-file", "extra-file"));
   EXPECT_EQ(findings[0].severity, Severity::kWarning);
   findings.clear();
 

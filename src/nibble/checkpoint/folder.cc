@@ -106,6 +106,14 @@ std::vector<std::string> numbered_shards(const std::vector<std::string>& names) 
   return numbered;
 }
 
+bool in_series_of(const std::string& name, const std::vector<std::string>& names) {
+  const auto shard = shard_number(name);
+  return shard && std::ranges::any_of(names, [&](const std::string& other) {
+           const auto same = shard_number(other);
+           return same && same->stem == shard->stem && same->of == shard->of;
+         });
+}
+
 std::vector<std::string> missing_shards(const std::vector<std::string>& names) {
   struct Series {
     std::set<uint64_t> numbers;

@@ -32,6 +32,8 @@ Error absent_path(const Path& path);
 // What is wrong with the numbering of shards "STEM-00003-of-00015.safetensors": names of those that should be there and
 // are not. Counting from 0 or from 1 is accepted, and one file more than "of" says (some writers count so).
 std::vector<std::string> missing_shards(const std::vector<std::string>& names);
+// True if `name` is numbered like one of `names`: the same stem and the same count.
+bool in_series_of(const std::string& name, const std::vector<std::string>& names);
 // Those of `names` that are numbered shards of a model, "model-*-of-*.safetensors".
 std::vector<std::string> numbered_shards(const std::vector<std::string>& names);
 

@@ -33,7 +33,7 @@ class GgufReader {
     requires std::is_arithmetic_v<T>
   T number(const char* what) {
     need(sizeof(T), what);
-    T value;
+    T value{};
     std::memcpy(&value, head_.data() + at_, sizeof(T));
     at_ += sizeof(T);
     return value;

@@ -105,7 +105,7 @@ std::string_view JsonScanner::string() {
   const char* const start = at_;
   for (;;) {
     while (end_ - at_ >= 8) {
-      uint64_t eight;
+      uint64_t eight = 0;
       std::memcpy(&eight, at_, 8);
       const uint64_t special = special_bytes(eight);
       at_ += special == 0 ? 8 : std::countr_zero(special) / 8;

@@ -1,6 +1,6 @@
 // A strict, forward-only JSON reader over memory, for the containers' headers and indexes: hundreds of thousands of
-// small values that are read once and need no document tree. It accepts exactly what base/json.h accepts, except that a
-// key standing twice is the caller's to refuse (the caller keeps the names anyway).
+// small values that are read once and need no document tree. It accepts what base/json.h accepts, with two things left
+// to the caller: a key standing twice (the caller keeps the names anyway), and a number too large for its reader.
 //
 //   JsonScanner scan(text, "model.safetensors");
 //   scan.object([&](std::string_view key) { … scan.string() … });   // the callback consumes the key's value

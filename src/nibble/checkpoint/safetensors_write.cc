@@ -32,7 +32,7 @@ void append_tensor(std::string* json, const TensorDecl& tensor, uint64_t begin, 
                        fmt::join(tensor.shape, ","), begin, end);
 }
 
-void check_names(const std::vector<TensorDecl>& tensors) {
+void check_declarations(const std::vector<TensorDecl>& tensors) {
   NameIndex names;
   names.reserve(tensors.size());
   for (const TensorDecl& tensor : tensors) {
@@ -40,6 +40,13 @@ void check_names(const std::vector<TensorDecl>& tensors) {
       throw Error("two tensors to be written have one name").tensor(tensor.name).way_out("rename one of them");
     if (!is_utf8(tensor.name) || tensor.name == "__metadata__")
       throw Error("a safetensors file cannot hold a tensor of this name").tensor(tensor.name).way_out("rename it");
+    if (tensor.shape.size() > kMaxShapeRank) {
+      throw Error("a tensor with more dimensions than readers take")
+          .tensor(tensor.name)
+          .value("dimensions", tensor.shape.size())
+          .value("limit", kMaxShapeRank)
+          .way_out("merge some of its dimensions");
+    }
   }
 }
 
@@ -52,7 +59,7 @@ SafetensorsLayout plan_safetensors(std::vector<TensorDecl> tensors,
   std::sort(tensors.begin(), tensors.end(), [](const TensorDecl& a, const TensorDecl& b) {
     return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
   });
-  check_names(tensors);
+  check_declarations(tensors);
   SafetensorsLayout layout;
   std::string json = "{";
   append_metadata(&json, metadata);

@@ -97,6 +97,7 @@ TEST(PlanSafetensors, RefusesWhatNoReaderCouldTake) {
   EXPECT_EQ(refusal({{"__metadata__", Dtype::kU8, {1}}}).message(),
             "a safetensors file cannot hold a tensor of this name");
   EXPECT_EQ(value_of(refusal({{"f", Dtype::kF4, {4, 63}}}), "last_dimension"), "63");
+  EXPECT_EQ(value_of(refusal({{"r", Dtype::kU8, std::vector<uint64_t>(65, 1)}}), "dimensions"), "65");
   const uint64_t huge = UINT64_MAX / 8;
   EXPECT_EQ(refusal({{"a", Dtype::kU8, {huge}}, {"b", Dtype::kU8, {huge}}}).message(), "(nothing was thrown)");
   std::vector<TensorDecl> many;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "nibble/base/error.h"
+#include "nibble/checkpoint/container_error.h"
 #include "nibble/checkpoint/json_scanner.h"
 #include "nibble/checkpoint/name_index.h"
 
@@ -120,7 +120,13 @@ ShardIndex parse_shard_index(std::string_view text, const std::string& source_na
 }
 
 ShardIndex read_shard_index(const Path& path) {
-  return parse_shard_index(read_text(path, kMaxIndexBytes), path.string());
+  std::string text;
+  try {
+    text = read_text(path, kMaxIndexBytes);
+  } catch (const Error& error) {
+    throw UnreadableFileError(error);
+  }
+  return parse_shard_index(text, path.string());
 }
 
 std::string shard_index_text(const ShardIndex& index) {

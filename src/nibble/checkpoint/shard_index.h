@@ -19,6 +19,7 @@ struct ShardIndex {
   std::optional<uint64_t> total_size;
 };
 
+// UnreadableFileError if the text cannot be had, Error if it is wrong.
 ShardIndex read_shard_index(const Path& path);
 ShardIndex parse_shard_index(std::string_view text, const std::string& source_name);
 // Sorted by tensor name, two-space JSON as the field writes it.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "nibble/base/error.h"
+#include "nibble/checkpoint/container_error.h"
 
 namespace nibble {
 namespace {
@@ -34,9 +34,27 @@ void report_missing_numbers(const Path& folder, const std::vector<std::string>& 
   }
 }
 
+void report_extra(const Path& folder, const std::vector<std::string>& names, Findings* findings) {
+  for (const std::string& name : names) {
+    report(findings, Severity::kWarning, "extra-file",
+           Error("a safetensors file that is not taken to be part of the model; it is not read")
+               .file((folder / name).string())
+               .way_out("ignore it if it is another form of the model"));
+  }
+}
+
+std::vector<std::string> without(const std::vector<std::string>& all, const std::vector<std::string>& taken) {
+  std::vector<std::string> rest;
+  std::ranges::set_difference(all, taken, std::back_inserter(rest));
+  return rest;
+}
+
 std::vector<std::string> select_without_index(const Path& folder, const FolderFiles& files, Findings* findings) {
   const auto& all = files.safetensors;
-  if (std::ranges::find(all, "model.safetensors") != all.end()) return {"model.safetensors"};
+  if (std::ranges::find(all, "model.safetensors") != all.end()) {
+    report_extra(folder, without(all, {"model.safetensors"}), findings);
+    return {"model.safetensors"};
+  }
   if (all.size() <= 1) {
     report_missing_numbers(folder, all, findings);
     return all;
@@ -47,13 +65,18 @@ std::vector<std::string> select_without_index(const Path& folder, const FolderFi
   error.file((folder / kIndexName).string()).value("files", all.size()).way_out("fetch the index").way_out(kReindex);
   if (numbered.empty()) error.way_out("name the one file that is meant");
   report(findings, numbered.empty() ? Severity::kError : Severity::kWarning, "missing-file", error);
+  if (numbered.empty()) return all;
   report_missing_numbers(folder, numbered, findings);
-  return numbered.empty() ? all : numbered;
+  report_extra(folder, without(all, numbered), findings);
+  return numbered;
 }
 
 std::optional<ShardIndex> read_index(const Path& folder, const FolderFiles& files, Findings* findings) {
   try {
     return read_shard_index(folder / files.indexes.front());
+  } catch (const UnreadableFileError& error) {
+    findings->push_back(finding_of(error, "unreadable-file"));
+    return std::nullopt;
   } catch (const Error& error) {
     findings->push_back(finding_of(error, "bad-index"));
     return std::nullopt;
@@ -126,14 +149,14 @@ ShardSelection select_shards(const Path& folder, const FolderFiles& files, Findi
     return selection;
   }
   report_missing(folder, *index, found, findings);
-  if (found.missing.empty()) {
-    for (const std::string& name : found.others) {
-      report(findings, Severity::kWarning, "extra-file",
-             Error("a safetensors file that the index does not name; it is not read")
-                 .file((folder / name).string())
-                 .way_out("ignore it if it is another form of the model"));
-    }
+  // A shard of the same series that the index forgot is read all the same: its tensors are missing from the index, or
+  // stand twice. Anything else beside the shards is another form of the model.
+  std::vector<std::string> extra;
+  for (const std::string& name : found.others) {
+    (in_series_of(name, index->files) ? found.present : extra).push_back(name);
   }
+  std::sort(found.present.begin(), found.present.end());
+  if (found.missing.empty()) report_extra(folder, extra, findings);
   selection.files = std::move(found.present);
   selection.index = std::move(index);
   return selection;

@@ -137,7 +137,7 @@ class CarrierReader {
 
   void common() {
     hints_.method = in_case(text(object_, "quant_method"), std::tolower);
-    std::ranges::replace(hints_.method, '_', '-');
+    if (hints_.method == "compressed_tensors") hints_.method = "compressed-tensors";
     if (starts_with(hints_.method, "modelopt")) hints_.method = "modelopt";
     hints_.algorithm = in_case(text(object_, "quant_algo"), std::toupper);
     if (hints_.algorithm.empty()) hints_.algorithm = text(object_, "format");
