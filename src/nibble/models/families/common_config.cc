@@ -15,6 +15,17 @@ MlpKind parse_mlp_kind(const ConfigReader& config, const std::string& name) {
       .way_out("use a release of nibble that knows this kind of layer");
 }
 
+// All layers that hold experts, MTP's included: what an inventory lists.
+void bound_layer_experts(const ConfigReader& config, const ModelSpec& spec) {
+  if (spec.experts * (spec.layers.size() + spec.mtp_layers) <= kMaxLayerExperts) return;
+  throw config.refuse("layers times experts is out of range")
+      .value("num_hidden_layers", spec.layers.size())
+      .value("num_nextn_predict_layers", spec.mtp_layers)
+      .value("num_experts", spec.experts)
+      .value("most", kMaxLayerExperts)
+      .way_out("take config.json from the same release as the weights");
+}
+
 }  // namespace
 
 Element parse_dtype(const ConfigReader& config) {
@@ -121,12 +132,7 @@ void parse_experts(const ConfigReader& config, ModelSpec* spec) {
         .value("num_experts_per_tok", spec->experts_per_token)
         .value("num_experts", spec->experts)
         .way_out("take config.json from the same release as the weights");
-  if (spec->experts * spec->layers.size() > kMaxLayerExperts)
-    throw config.refuse("layers times experts is out of range")
-        .value("num_hidden_layers", spec->layers.size())
-        .value("num_experts", spec->experts)
-        .value("most", kMaxLayerExperts)
-        .way_out("take config.json from the same release as the weights");
+  bound_layer_experts(config, *spec);
 }
 
 void parse_deepseek_router(const ConfigReader& config, ModelSpec* spec) {
@@ -176,6 +182,7 @@ bool parse_sliding_layers(const ConfigReader& config, uint64_t window, ModelSpec
 
 void parse_mtp(const ConfigReader& config, ModelSpec* spec) {
   spec->mtp_layers = config.count_or({"num_nextn_predict_layers", "num_mtp_layers"}, kMaxLayers, 0);
+  bound_layer_experts(config, *spec);
 }
 
 }  // namespace nibble

@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "nibble/base/error.h"
-#include "nibble/models/families/test_configs.h"
+#include "nibble/models/model_data_test.h"
 
 namespace nibble {
 namespace {
