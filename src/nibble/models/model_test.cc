@@ -287,18 +287,26 @@ TEST(Model, an_unknown_family_has_unknown_roles) {
 
 // ---- what the name says although no family lists it
 
-TEST(Model, biases_cache_scales_and_rotary_tables_have_roles) {
+TEST(Model, C65_biases_cache_scales_and_rotary_tables_have_roles) {
   TinyModel tiny = tiny_qwen3();
   const std::string attention = "model.layers.0.self_attn.";
   tiny.add(attention + "q_proj.bias", {64});
-  for (const char* scale : {"k_scale", "v_scale", "kv_scale"}) tiny.add(attention + scale, {1}, Dtype::kF32);
+  // C65: the field's spellings.
+  const std::vector<std::string> scales{"k_scale",
+                                        "v_scale",
+                                        "kv_scale",
+                                        "k_proj.k_scale",
+                                        "v_proj.v_scale",
+                                        "k_proj.output_scale",
+                                        "v_proj.output_scale"};
+  for (const std::string& scale : scales) tiny.add(attention + scale, {1}, Dtype::kF32);
   tiny.add(attention + "rotary_emb.inv_freq", {8}, Dtype::kF32);
   const Loaded loaded = load(tiny);
   for (const Finding& finding : loaded.findings) ADD_FAILURE() << finding.rule << " " << finding.message;
   EXPECT_EQ(loaded.param(attention + "q_proj.bias").role, Role::kBias);
   EXPECT_EQ(loaded.param(attention + "q_proj.bias").projection, Projection::kQ);
-  for (const char* name : {"k_scale", "v_scale", "kv_scale", "rotary_emb.inv_freq"})
-    EXPECT_EQ(loaded.param(attention + name).role, Role::kAttention) << name;
+  EXPECT_EQ(loaded.param(attention + "rotary_emb.inv_freq").role, Role::kAttention);
+  for (const std::string& scale : scales) EXPECT_EQ(loaded.param(attention + scale).role, Role::kAttention) << scale;
 }
 
 TEST(Model, a_bias_of_the_wrong_length) {

@@ -73,16 +73,18 @@ void parse_rope_scaling(const ConfigReader& scaling, RopeSpec* rope) {
   rope->scaling = scaling.text_or({"rope_type", "type"}, "");
   if (rope->scaling == "default") rope->scaling.clear();
   if (rope->scaling.empty()) return;
-  rope->factor = scaling.positive({"factor"});
+  const bool needs_original = rope->scaling == "yarn" || rope->scaling == "llama3";
+  // Other kinds (longrope) give lists instead.
+  const bool needs_factor = needs_original || rope->scaling == "linear" || rope->scaling == "dynamic";
+  rope->factor = needs_factor ? scaling.positive({"factor"}) : scaling.positive_or({"factor"}, 1);
   rope->beta_fast = scaling.positive_or({"beta_fast"}, 32);
   rope->beta_slow = scaling.positive_or({"beta_slow"}, 1);
-  rope->mscale = scaling.positive_or({"mscale"}, 0);
-  rope->mscale_all_dim = scaling.positive_or({"mscale_all_dim"}, 0);
+  rope->mscale = scaling.not_negative_or({"mscale"}, 0);
+  rope->mscale_all_dim = scaling.not_negative_or({"mscale_all_dim"}, 0);
   rope->low_freq_factor = scaling.positive_or({"low_freq_factor"}, 1);
   rope->high_freq_factor = scaling.positive_or({"high_freq_factor"}, 4);
   rope->attention_factor = scaling.positive_or({"attention_factor"}, 0);
   rope->truncate = scaling.flag_or({"truncate"}, true);
-  const bool needs_original = rope->scaling == "yarn" || rope->scaling == "llama3";
   rope->original_max_position = needs_original
                                     ? scaling.size({"original_max_position_embeddings"}, kMaxPositions)
                                     : scaling.size_or({"original_max_position_embeddings"}, kMaxPositions, 0);
