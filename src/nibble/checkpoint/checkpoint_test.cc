@@ -9,6 +9,7 @@
 
 #include "nibble/base/syscalls.h"
 #include "nibble/checkpoint/checkpoint_folder_test.h"
+#include "nibble/testing/thrown_error.h"
 
 namespace nibble {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using namespace folder_test;  // NOLINT(google-build-using-namespace)
 using testing::TempDir;
 using testing::thrown_error;
 using testing::value_of;
