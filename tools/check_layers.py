@@ -103,7 +103,7 @@ class Checker:
             users = library["modules"]
             if module is not None and "*" not in users and module not in users:
                 self.refuse(path, number, f"<{name}>: {library['name']} is for {', '.join(users)}, not for {module}")
-            if library.get("in") == "cc" and path.suffix in {".h", ".cuh"}:
+            if library.get("in") == "cc" and path.suffix in {".h", ".cuh"} and not is_test:
                 self.refuse(path, number, f"<{name}>: {library['name']} may not stand in a header")
             if library.get("tests") and not is_test:
                 self.refuse(path, number, f"<{name}>: {library['name']} is for tests only")

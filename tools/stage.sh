@@ -35,7 +35,7 @@ fuzz_one() {
   local options=(-max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=65536 -print_final_stats=1
     -artifact_prefix="build/fuzz/artifacts/$name-")
   if [ -e "tests/fuzz/$name.dict" ]; then options+=(-dict="tests/fuzz/$name.dict"); fi
-  if ! "build/fuzz/tests/fuzz/$name" "${options[@]}" "$found" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
+  if ! "build/asan/tests/fuzz/$name" "${options[@]}" "$found" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
     tail -n 60 "$log"
     echo "fuzz: $name failed; the input is in build/fuzz/artifacts, the log in $log"
     return 1
@@ -44,8 +44,8 @@ fuzz_one() {
 }
 
 fuzz() {
-  configure fuzz
-  cmake --build build/fuzz --target fuzzers -j "$jobs"
+  configure asan  # its libraries carry coverage feedback already
+  cmake --build build/asan --target fuzzers -j "$jobs"
   export -f fuzz_one
   printf '%s\0' tests/fuzz/*.cc | xargs -0 -n 1 basename -s .cc |
     xargs -n 1 -P "$jobs" bash -c 'fuzz_one "$1" "$0"' "$1"

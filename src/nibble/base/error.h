@@ -9,11 +9,11 @@
 // Broken invariants of our own are not errors but NIBBLE_CHECK (base/check.h).
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,17 +26,19 @@ class Error : public std::exception {
   Error& file(std::string path);
   Error& tensor(std::string name);
   Error& value(std::string key, std::string text);
-  template <typename T>
-    requires std::is_arithmetic_v<T>
+  template <std::integral T>
   Error& value(std::string key, T number) {
     return value(std::move(key), std::to_string(number));
   }
+  Error& value(std::string key, bool yes);
+  Error& value(std::string key, float number);  // the shortest decimals that read back as the same number
   Error& value(std::string key, double number);
   Error& way_out(std::string text);
   // What was being done, outermost last: "reading the index" and so on.
   Error& context(std::string doing);
 
-  // "message [context] (file F, tensor T; key 1, key 2); try: …", one line, control characters escaped.
+  // "message [while context] (file F, tensor T, key 1, key 2); try: …; or: …", one line, control characters escaped,
+  // very long texts cut.
   const char* what() const noexcept override { return rendered_.c_str(); }
   const std::string& message() const { return message_; }
   const std::string& file() const { return file_; }
@@ -52,8 +54,8 @@ class Error : public std::exception {
   std::vector<std::string> ways_out_, context_;
 };
 
-// Names from files are untrusted: control characters and broken UTF-8 become \xNN before they reach a terminal or a
-// log.
+// Names from files are untrusted: control characters (marks that turn the direction of writing included) and broken
+// UTF-8 become \xNN before they reach a terminal or a log.
 std::string printable(std::string_view text);
 
 }  // namespace nibble

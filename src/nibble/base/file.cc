@@ -34,6 +34,14 @@ Error system_error(const std::string& doing, const Path& path, int code) {
   return error;
 }
 
+// The error number, 0 when done.
+int sync_descriptor(int fd) {
+  while (syscalls().fsync(fd) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
 void read_fully(int fd, const Path& path, uint64_t offset, std::span<std::byte> out) {
   while (!out.empty()) {
     const ssize_t n = syscalls().pread(fd, out.data(), std::min(out.size(), kMaxIoBytes), static_cast<off_t>(offset));
@@ -58,8 +66,9 @@ int open_locked(const Path& partial) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     const int fd = ::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) throw system_error("cannot create", partial, errno);
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      const int code = errno;
+    const int code = ::flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+    // Some network file systems have no locks; that is no reason to refuse to write.
+    if (code != 0 && code != ENOSYS && code != EOPNOTSUPP && code != ENOLCK) {
       ::close(fd);
       if (code == EWOULDBLOCK) {
         throw Error("another process is writing this file").file(partial.string()).way_out("wait for it, or stop it");
@@ -147,7 +156,8 @@ OutputFile OutputFile::create(const Path& final_path, uint64_t reserve) {
   file.fd_ = open_locked(file.partial_path_);
   if (::ftruncate(file.fd_, 0) != 0) throw system_error("cannot truncate", file.partial_path_, errno);
   if (reserve > 0) {
-    const int code = syscalls().fallocate(file.fd_, 0, static_cast<off_t>(reserve));
+    int code = EINTR;
+    while (code == EINTR) code = syscalls().fallocate(file.fd_, 0, static_cast<off_t>(reserve));
     // Some file systems cannot reserve; then a full disk shows at the write.
     if (code != 0 && code != EOPNOTSUPP && code != EINVAL && code != ENOSYS) {
       throw system_error("cannot reserve space", file.partial_path_, code)
@@ -174,8 +184,8 @@ OutputFile::~OutputFile() { abandon(); }
 
 void OutputFile::abandon() noexcept {
   if (fd_ < 0) return;
+  ::unlink(partial_path_.c_str());  // while it is locked: afterwards the name may be another process' file
   ::close(std::exchange(fd_, -1));
-  ::unlink(partial_path_.c_str());
 }
 
 void OutputFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
@@ -196,7 +206,7 @@ void OutputFile::read_at(uint64_t offset, std::span<std::byte> out) const {
 
 void OutputFile::commit() {
   NIBBLE_CHECK(fd_ >= 0);
-  if (syscalls().fsync(fd_) != 0) throw system_error("cannot sync", partial_path_, errno);
+  if (const int code = sync_descriptor(fd_); code != 0) throw system_error("cannot sync", partial_path_, code);
   if (syscalls().rename(partial_path_.c_str(), final_path_.c_str()) != 0)
     throw system_error("cannot rename", partial_path_, errno);
   ::close(std::exchange(fd_, -1));
@@ -227,7 +237,7 @@ void write_atomically(const Path& path, std::string_view content) {
   write_atomically(path, std::as_bytes(std::span(content)));
 }
 
-void copy_file(const Path& from, const Path& to) {
+void copy_atomically(const Path& from, const Path& to) {
   constexpr uint64_t kChunk = uint64_t{4} << 20;
   const InputFile in = InputFile::open(from);
   OutputFile out = OutputFile::create(to, in.size());
@@ -255,7 +265,7 @@ std::vector<Path> list_files(const Path& folder) {
 uint64_t free_bytes(const Path& folder) {
   Path place = folder.empty() ? Path(".") : folder;
   std::error_code ignored;
-  while (!std::filesystem::exists(place, ignored) && place.has_relative_path()) {
+  while (!std::filesystem::exists(place, ignored) && place.has_relative_path() && place != ".") {
     place = place.parent_path().empty() ? Path(".") : place.parent_path();
   }
   struct statvfs info{};
@@ -268,7 +278,7 @@ void sync_folder(const Path& folder) {
   const int fd = ::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) throw system_error("cannot open the folder", place, errno);
   // Some network file systems cannot sync a folder (EINVAL); the rename itself is durable enough there.
-  const int code = syscalls().fsync(fd) == 0 ? 0 : errno;
+  const int code = sync_descriptor(fd);
   ::close(fd);
   if (code != 0 && code != EINVAL) throw system_error("cannot sync the folder", place, code);
 }

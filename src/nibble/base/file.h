@@ -49,8 +49,9 @@ class InputFile {
 
 class OutputFile {
  public:
-  // Creates (or truncates) `final_path` + ".partial" and locks it against other processes. `reserve` bytes are
-  // allocated at once where the file system can, so that a full disk is met before the work and not after it.
+  // Creates (or truncates) `final_path` + ".partial" and locks it against other processes, where the file system can.
+  // `reserve` bytes are allocated at once where it can, so that a full disk is met before the work and not after it;
+  // the file is at least that long from then on.
   static OutputFile create(const Path& final_path, uint64_t reserve = 0);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
@@ -77,7 +78,7 @@ std::string read_text(const Path& path, uint64_t limit);
 void write_atomically(const Path& path, std::string_view content);
 void write_atomically(const Path& path, std::span<const std::byte> content);
 // Copies content (not permissions) through OutputFile in bounded memory.
-void copy_file(const Path& from, const Path& to);
+void copy_atomically(const Path& from, const Path& to);
 // Regular files and links to them directly in `folder`, sorted by name. No recursion.
 std::vector<Path> list_files(const Path& folder);
 // Free bytes for an unprivileged writer on the file system of `folder` (or its nearest existing parent).

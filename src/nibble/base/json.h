@@ -1,8 +1,9 @@
 // JSON from untrusted sources: nlohmann's types behind one strict entrance.
 //
-// parse_json refuses, with the source's name and byte offset: broken UTF-8, trailing text, nesting above 64, a key that
-// an object holds twice, and numbers that do not fit a double. Key order is kept (a config is written back as it was
-// read).
+// parse_json refuses, naming the source and the byte offset (from 0), key or number: broken UTF-8, trailing text,
+// nesting above 64, a key that an object holds twice, and numbers that do not fit a double. Key order is kept (a config
+// is written back as it was read), so an object is a list: looking a key up is linear in its members. Walk over big
+// ones.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "nibble/base/error.h"
+
 namespace nibble::log {
 namespace {
 
@@ -32,8 +34,8 @@ void set_level(Level level) {
 
 void set_color(bool on) { sink()->set_color_mode(on ? spdlog::color_mode::automatic : spdlog::color_mode::never); }
 
-void info(const std::string& message) { logger().info(message); }
-void warning(const std::string& message) { logger().warn(message); }
-void error(const std::string& message) { logger().error(message); }
+void info(const std::string& message) { logger().info(printable(message)); }
+void warning(const std::string& message) { logger().warn(printable(message)); }
+void error(const std::string& message) { logger().error(printable(message)); }
 
 }  // namespace nibble::log

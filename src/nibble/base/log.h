@@ -1,4 +1,5 @@
-// What the program says beside its result: standard error, one line a message, nothing on standard output ever.
+// What the program says beside its result: standard error, one line a message (control characters in it are escaped),
+// nothing on standard output ever. Any thread may call.
 #pragma once
 
 #include <string>

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -29,6 +30,11 @@ void put(const char* text) {
 }
 
 void on_sigbus(int, siginfo_t* info, void*) {
+  if (info->si_code != BUS_ADRERR) {  // not a page that could not be read: sent by somebody, or a bug of ours
+    ::signal(SIGBUS, SIG_DFL);
+    ::raise(SIGBUS);
+    return;
+  }
   const auto* address = static_cast<const std::byte*>(info->si_addr);
   put("nibble: error: cannot read a mapped page");
   for (const Slot& slot : slots) {

@@ -4,12 +4,31 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "nibble/base/cgroup.h"
+
 namespace nibble {
+namespace {
+
+constexpr int kMostProcessors = 1 << 16;
+
+// The kernel refuses a mask that is too small for the machine, and cpu_set_t ends at 1,024.
+int processors_in_mask() {
+  for (int size = CPU_SETSIZE; size <= kMostProcessors; size *= 2) {
+    std::vector<cpu_set_t> mask(static_cast<size_t>(size / CPU_SETSIZE));
+    const size_t bytes = mask.size() * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, mask.data()) == 0) return CPU_COUNT_S(bytes, mask.data());
+  }
+  return 1;
+}
+
+}  // namespace
 
 void parallel_for(uint64_t count, int threads, const std::function<void(uint64_t)>& body) {
   std::atomic<uint64_t> next{0};
@@ -35,17 +54,20 @@ void parallel_for(uint64_t count, int threads, const std::function<void(uint64_t
   {
     std::vector<std::jthread> pool;
     pool.reserve(helpers);
-    for (uint64_t i = 0; i < helpers; ++i) pool.emplace_back(run);
+    try {
+      for (uint64_t i = 0; i < helpers; ++i) pool.emplace_back(run);
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those there are do the work.
+    }
     run();
   }
   if (failure) std::rethrow_exception(failure);
 }
 
 int default_threads() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return 1;
-  return std::max(1, CPU_COUNT(&mask));
+  const int processors = std::max(1, processors_in_mask());
+  const auto quota = cpu_quota();
+  return quota && *quota < processors ? std::max(1, static_cast<int>(std::ceil(*quota))) : processors;
 }
 
 }  // namespace nibble

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -94,26 +95,18 @@ std::string human_bytes(uint64_t bytes) {
 }
 
 uint64_t parse_bytes(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, double>, 12> units{{{"", 1},
-                                                                              {"B", 1},
-                                                                              {"K", 1e3},
-                                                                              {"KB", 1e3},
-                                                                              {"M", 1e6},
-                                                                              {"MB", 1e6},
-                                                                              {"G", 1e9},
-                                                                              {"GB", 1e9},
-                                                                              {"TB", 1e12},
-                                                                              {"KIB", 1024},
-                                                                              {"MIB", 1048576},
-                                                                              {"GIB", 1073741824}}};
+  constexpr std::pair<std::string_view, double> units[] = {
+      {"", 1},         {"B", 1},   {"K", 1e3},  {"KB", 1e3},     {"KIB", 0x1p10}, {"M", 1e6},   {"MB", 1e6},
+      {"MIB", 0x1p20}, {"G", 1e9}, {"GB", 1e9}, {"GIB", 0x1p30}, {"T", 1e12},     {"TB", 1e12}, {"TIB", 0x1p40}};
   double number = 0;
   const auto [rest, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string unit(rest, text.data() + text.size());
   unit.erase(std::remove(unit.begin(), unit.end(), ' '), unit.end());
   for (char& c : unit) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   for (const auto& [name, factor] : units) {
-    if (code != std::errc() || name != unit || !(number > 0) || number * factor >= 0x1p63) continue;
-    return static_cast<uint64_t>(std::llround(number * factor));
+    const double bytes = number * factor;
+    if (code != std::errc() || name != unit || !(bytes >= 0.5) || bytes >= 0x1p63) continue;  // a NaN fails the first
+    return static_cast<uint64_t>(std::llround(bytes));
   }
   throw Error("not a size").value("text", std::string(text)).way_out("write it like 5GB or 512MiB");
 }

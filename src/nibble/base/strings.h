@@ -13,7 +13,7 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
-// Shell wildcards over a whole name: `*` any run (dots included), `?` one character, everything else itself. Linear in
+// Shell wildcards over a whole name: `*` any run (dots included), `?` one byte, everything else itself. Time at most
 // |pattern| · |name|.
 bool glob_match(std::string_view pattern, std::string_view name);
 
@@ -23,7 +23,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 
 // "1.50 GB": decimal units, three significant digits.
 std::string human_bytes(uint64_t bytes);
-// "5 GB", "5GB", "512MiB", "1e9" … into bytes; Error on anything else.
+// "5 GB", "5GB", "512MiB", "1e9" … into bytes, at least 1 and below 2^63; Error on anything else.
 uint64_t parse_bytes(std::string_view text);
 // 1234567 -> "1,234,567".
 std::string with_commas(uint64_t number);

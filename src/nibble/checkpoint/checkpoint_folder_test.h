@@ -1,7 +1,5 @@
-// A small checkpoint on disk and what the tests of scans ask of findings. Tests only.
+// A small checkpoint on disk, and what the tests of scans ask of findings.
 #pragma once
-
-#include <fmt/format.h>
 
 #include <string>
 #include <utility>
@@ -9,67 +7,24 @@
 
 #include "nibble/checkpoint/checkpoint.h"
 #include "nibble/testing/temp_dir.h"
-#include "nibble/testing/thrown_error.h"
 
-namespace nibble {
+namespace nibble::folder_test {
 
-// One-byte tensors, so that files stay small.
-inline void write_shard(const Path& path, const std::vector<std::string>& names) {
-  std::vector<TensorDecl> tensors;
-  std::vector<std::vector<std::byte>> data;
-  for (const auto& name : names) {
-    tensors.push_back({name, Dtype::kU8, {1}});
-    data.push_back({std::byte{static_cast<unsigned char>(name.back())}});
-  }
-  write_safetensors(path, tensors, data, {{"format", "pt"}});
-}
+// A shard of one-byte tensors, each holding its name's last letter.
+void write_shard(const Path& path, const std::vector<std::string>& names);
+// Tensor to shard.
+void write_index(const Path& folder, const std::vector<std::pair<std::string, std::string>>& map, uint64_t total_size);
+std::string shard_name(int number, int of);
 
-inline void write_index(const Path& folder, const std::vector<std::pair<std::string, std::string>>& map,
-                        uint64_t total_size) {
-  std::string text = fmt::format(R"({{"metadata":{{"total_size":{}}},"weight_map":{{)", total_size);
-  for (const auto& [name, file] : map)
-    text += fmt::format("\"{}\":\"{}\"{}", name, file, &name == &map.back().first ? "" : ",");
-  write_atomically(folder / "model.safetensors.index.json", text + "}}");
-}
-
-inline std::string shard_name(int number, int of) {
-  return fmt::format("model-{:05}-of-{:05}.safetensors", number, of);
-}
-
-// Two shards with two tensors each and a right index.
+// Two shards with two tensors each, a right index and a config.json.
 struct Folder : testing::TempDir {
-  Folder() {
-    write_shard(*this / shard_name(1, 2), {"a", "b"});
-    write_shard(*this / shard_name(2, 2), {"c", "d"});
-    index({{"a", 1}, {"b", 1}, {"c", 2}, {"d", 2}});
-    write_atomically(*this / "config.json", std::string_view("{\"model_type\":\"x\"}"));
-  }
-  void index(const std::vector<std::pair<std::string, int>>& map, uint64_t total_size = 4) const {
-    std::vector<std::pair<std::string, std::string>> names;
-    for (const auto& [name, shard] : map) names.emplace_back(name, shard_name(shard, 2));
-    write_index(path(), names, total_size);
-  }
-  Findings scan(const OpenOptions& options = {}) const {
-    Findings findings;
-    Checkpoint::scan(path(), options, &findings);
-    return findings;
-  }
+  Folder();
+  // Writes an index from tensors to shards 1 and 2.
+  void index(const std::vector<std::pair<std::string, int>>& map, uint64_t total_size = 4) const;
+  Findings scan(const OpenOptions& options = {}) const;
 };
 
-inline std::vector<std::string> rules(const Findings& findings) {
-  std::vector<std::string> found;
-  for (const auto& finding : findings) found.push_back(finding.rule);
-  return found;
-}
+std::vector<std::string> rules(const Findings& findings);
+std::vector<std::string> tensor_names(const Checkpoint& checkpoint);
 
-inline std::string value_of(const Finding& finding, const std::string& key) {
-  return testing::value_of(error_of(finding), key);
-}
-
-inline std::vector<std::string> tensor_names(const Checkpoint& checkpoint) {
-  std::vector<std::string> names;
-  for (const auto& tensor : checkpoint.tensors()) names.push_back(tensor.name);
-  return names;
-}
-
-}  // namespace nibble
+}  // namespace nibble::folder_test

@@ -6,6 +6,7 @@
 #include "nibble/checkpoint/checkpoint.h"
 #include "nibble/checkpoint/checkpoint_folder_test.h"
 #include "nibble/checkpoint/shard_index.h"
+#include "nibble/testing/thrown_error.h"
 
 namespace nibble {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using namespace folder_test;  // NOLINT(google-build-using-namespace)
 using testing::TempDir;
 using testing::thrown_error;
 using testing::value_of;

@@ -9,6 +9,7 @@
 
 #include "nibble/base/syscalls.h"
 #include "nibble/checkpoint/checkpoint_folder_test.h"
+#include "nibble/testing/thrown_error.h"
 
 namespace nibble {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using namespace folder_test;  // NOLINT(google-build-using-namespace)
 using testing::TempDir;
 using testing::thrown_error;
 using testing::value_of;
@@ -170,8 +172,8 @@ TEST(Checkpoint, ASingleFileWithTheConfigBesideIt) {
 TEST(Checkpoint, Gguf) {
   const TempDir dir;
   const Path golden = testing::golden_dir() / "checkpoint" / "reference.gguf";
-  nibble::copy_file(golden, dir / "m.gguf");
-  nibble::copy_file(golden, dir / "no_ending");
+  copy_atomically(golden, dir / "m.gguf");
+  copy_atomically(golden, dir / "no_ending");
   for (const Path& path : {dir.path(), dir / "m.gguf", dir / "no_ending"}) {
     const Checkpoint checkpoint = Checkpoint::open(path);
     EXPECT_EQ(checkpoint.container(), Container::kGguf);
@@ -184,7 +186,7 @@ TEST(Checkpoint, Gguf) {
     checkpoint.read(checkpoint.tensors()[0], 0, std::as_writable_bytes(std::span(values)));
     EXPECT_THAT(values, ElementsAre(0, 1, 2, 3, 4, 5));
   }
-  nibble::copy_file(golden, dir / "second.gguf");
+  copy_atomically(golden, dir / "second.gguf");
   const Error two = thrown_error([&] { Checkpoint::open(dir.path()); });
   EXPECT_EQ(value_of(two, "gguf_files"), "2");
   EXPECT_THAT(two.what(), HasSubstr("m.gguf"));

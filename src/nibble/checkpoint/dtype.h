@@ -1,5 +1,5 @@
 // Element types of containers: safetensors' dtype strings and GGUF's type numbers (FORMATS.md §3, §9.1). A container
-// type says how bytes are counted, not what they mean: FP4 weights come as U8, I8 or F4.
+// type says how bytes are counted, not what they mean: four-bit floats come as U8, I8 or F4.
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,7 @@ GgufFile parse_gguf(std::span<const std::byte> head, uint64_t file_bytes, const 
 // where a type cannot be decoded.
 struct GgufType {
   uint32_t id;
-  const char* name;  // "Q4_K"
+  const char* name;  // as ggml spells it
   uint32_t block_elements;
   uint32_t block_bytes;
 };

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nibble/base/strings.h"
-#include "nibble/checkpoint/quant_carrier.h"
+#include "nibble/checkpoint/conventions/quant_carrier.h"
 
 namespace nibble {
 namespace {
@@ -45,8 +45,8 @@ class Collector {
   Findings* findings_;
 };
 
-// Do two carriers tell of different weights? A ModelOpt export of part of an FP8 model keeps the method `fp8` in
-// config.json and the same quant_algo in both files (FORMATS.md §7.1).
+// Do two carriers tell of different weights? A ModelOpt export of only the experts of a model that was quantized before
+// keeps that model's method in config.json, and has the same quant_algo in both files (FORMATS.md §7.1).
 bool disagree(const QuantHints& a, const QuantHints& b) {
   const bool same_algorithm = a.algorithm == b.algorithm && !a.algorithm.empty();
   if (!a.method.empty() && !b.method.empty() && a.method != b.method && !same_algorithm) return true;

@@ -17,8 +17,8 @@ namespace nibble {
 
 struct QuantHints {
   std::string source;     // path of the file that the hints were read from; "" if there are none
-  std::string method;     // quant_method, lower case: "compressed-tensors", "fp8", "mxfp4", "modelopt", "gptq", "awq",
-                          // "mxfp8" …; where a file leaves it out, what its other keys show; "" if nothing does
+  std::string method;     // quant_method, lower case: "compressed-tensors", "modelopt", "gptq", "awq" …; where a file
+                          // leaves it out, what its other keys show; "" if nothing does
   std::string algorithm;  // ModelOpt's quant_algo in upper case, compressed-tensors' format or preset
   std::string checkpoint_format;  // GPTQ: "gptq" (also if missing), "gptq_v2" …; AWQ: version in lower case
   std::string expert_dtype;       // DeepSeek-V4

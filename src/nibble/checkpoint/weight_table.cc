@@ -119,7 +119,9 @@ void check_contradictions(const QuantHints& hints, const Checkpoint& checkpoint,
       return std::find(methods.begin(), methods.end(), method) != methods.end();
     });
   };
-  if (hints.other_source.empty() && explained(hints.method)) return;
+  // A refused module has been reported; that its settings explain no weight follows from it.
+  const bool unexplained = !explained(hints.method) && !(stored.empty() && has_error(*findings));
+  if (hints.other_source.empty() && !unexplained) return;
   Finding finding{Severity::kWarning, "config-contradiction", hints.source, "", "", {}};
   const auto say = [&finding](const std::string& file, const std::string& method, const std::string& algorithm) {
     if (!file.empty()) finding.values.emplace_back(file, algorithm.empty() ? method : method + " " + algorithm);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nibble/models/families/test_configs.h"
+#include "nibble/models/families/configs_test.h"
 
 namespace nibble {
 namespace {

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "nibble/base/check.h"
 #include "nibble/base/strings.h"
-#include "nibble/models/tiny_model.h"
+#include "nibble/models/tiny_model_test.h"
 
 namespace nibble {
 namespace {
@@ -90,8 +91,15 @@ INSTANTIATE_TEST_SUITE_P(Folders, GoldenModel,
                                            Golden{"deepseek_v3", "deepseek_v3", 12},
                                            Golden{"kimi_k2", "deepseek_v3", 12}, Golden{"gpt_oss", "gpt_oss", 4},
                                            Golden{"llama", "llama", 0}, Golden{"gpt_oss_mxfp4", "gpt_oss", 4},
-                                           Golden{"qwen3_moe_int4", "qwen3_moe", 24}),
-                         [](const auto& test) { return std::string(test.param.folder); });
+                                           Golden{"qwen3_moe_int4", "qwen3_moe", 24},
+                                           Golden{"qwen3_moe_nvfp4", "qwen3_moe", 24},
+                                           Golden{"deepseek_v3_fp8", "deepseek_v3", 12},
+                                           Golden{"llama_gguf/model.gguf", "llama", 0},
+                                           Golden{"gpt_oss_gguf/model.gguf", "gpt_oss", 6}),
+                         [](const auto& test) {
+                           const std::string folder = test.param.folder;
+                           return folder.substr(0, folder.find('/'));
+                         });
 
 TEST(Model, tiny_of_the_cases_has_45_tensors) {
   const TinyModel tiny = tiny_qwen3();
@@ -196,6 +204,30 @@ TEST(Model, one_layer_may_differ_from_the_next) {
   EXPECT_TRUE(loaded.findings.empty());
   EXPECT_EQ(loaded.count(Role::kRoutedExpert), 12U + 3U);
   EXPECT_EQ(loaded.param("model.layers.1.mlp.experts.up_proj").fusion, Fusion::kStackedExperts);
+}
+
+// ---- GGUF
+
+TEST(Model, gguf_queries_and_keys_of_llama_lie_in_rotary_pairs) {
+  const Loaded loaded = load(testing::golden_dir() / "models" / "llama_gguf" / "model.gguf");
+  EXPECT_TRUE(loaded.model.from_gguf);
+  const Weight& q = loaded.weight("model.layers.0.self_attn.q_proj.weight");
+  EXPECT_EQ(q.row_order, RowOrder::kGgufRotaryPairs);
+  EXPECT_EQ(q.rotary_heads, 4U);
+  EXPECT_EQ(loaded.weight("model.layers.0.self_attn.k_proj.weight").rotary_heads, 2U);
+  EXPECT_EQ(loaded.weight("model.layers.0.self_attn.v_proj.weight").row_order, RowOrder::kPlain);
+}
+
+TEST(Model, gguf_experts_of_gpt_oss_are_stacks_of_one_projection) {
+  const Loaded loaded = load(testing::golden_dir() / "models" / "gpt_oss_gguf" / "model.gguf");
+  const std::string experts = "model.layers.1.mlp.experts.";
+  EXPECT_EQ(loaded.param(experts + "gate_proj").fusion, Fusion::kStackedExperts);
+  EXPECT_EQ(loaded.param(experts + "gate_proj").projection, Projection::kGate);
+  EXPECT_THAT(loaded.weight(experts + "gate_proj").shape, ElementsAre(4, 32, 64));
+  EXPECT_THAT(loaded.weight(experts + "down_proj").shape, ElementsAre(4, 64, 32));
+  EXPECT_EQ(loaded.weight(experts + "down_proj").row_order, RowOrder::kPlain);
+  EXPECT_EQ(loaded.param(experts + "up_proj_bias").role, Role::kBias);
+  EXPECT_EQ(loaded.weight("model.layers.1.self_attn.q_proj.weight").row_order, RowOrder::kPlain);
 }
 
 // ---- what does not fit

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "nibble/models/families/test_configs.h"
+#include "nibble/models/families/configs_test.h"
 
 namespace nibble {
 namespace {

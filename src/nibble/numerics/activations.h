@@ -21,8 +21,8 @@ namespace nibble {
 struct ActivationQuantization {
   Element element = Element::kE4M3;  // or kInt8
   uint64_t group = 128;              // 0: one group for each token
-  bool ue8m0 = false;   // FP8 only
-  float floor = 1e-4f;  // the DeepSeek reference's; some ports have none: 0
+  bool ue8m0 = false;                // FP8 only
+  float floor = 1e-4f;               // the DeepSeek reference's; some ports have none: 0
 };
 
 NIBBLE_HD constexpr float activation_scale(float amax, float floor, float levels, bool ue8m0) {

@@ -10,6 +10,22 @@
 namespace nibble {
 namespace {
 
+// A block_scales function from one that knows a single block. Clamps are the rule's.
+template <BlockScale (*kOne)(const Format&, const BlockStats&, const TensorScale&, Element)>
+void for_each_block(const Format& format, const BlockStatsArrays& stats, uint64_t count,
+                    const TensorScale& tensor_scale, Element weights, const BlockScaleArrays& out) {
+  for (uint64_t b = 0; b < count; ++b) {
+    BlockStats of_block{.amax = stats.amax[b]};
+    if (stats.min != nullptr) of_block.min = stats.min[b];
+    if (stats.max != nullptr) of_block.max = stats.max[b];
+    if (stats.extreme != nullptr) of_block.extreme = stats.extreme[b];
+    const BlockScale scale = kOne(format, of_block, tensor_scale, weights);
+    out.stored[b] = scale.stored;
+    out.value[b] = scale.value;
+    if (out.zero != nullptr) out.zero[b] = scale.zero;
+  }
+}
+
 // ---- compressed-tensors: every operation rounded to the weights' type
 
 // What it puts in place of a zero scale: the epsilon of the type.
@@ -25,10 +41,7 @@ BlockScale ct_scale_of(const Format& format, float scale, Element weights) {
 }
 
 BlockScale ct_int4(const Format& format, const BlockStats& stats, const TensorScale&, Element weights) {
-  BlockScale out = ct_scale_of(format, round_to(weights, stats.amax / kInt4FullRange), weights);
-  out.clamp_low = -8;
-  out.clamp_high = 7;
-  return out;
+  return ct_scale_of(format, round_to(weights, stats.amax / kInt4FullRange), weights);
 }
 
 // The zero point is computed with the scale before a zero is replaced: 0/0 becomes 0, and a scale that underflowed
@@ -36,8 +49,6 @@ BlockScale ct_int4(const Format& format, const BlockStats& stats, const TensorSc
 BlockScale ct_int4_asym(const Format& format, const BlockStats& stats, const TensorScale&, Element weights) {
   const float scale = round_to(weights, round_to(weights, stats.max - stats.min) / 15.0f);
   BlockScale out = ct_scale_of(format, scale, weights);
-  out.clamp_low = -8;
-  out.clamp_high = 7;
   if (scale != 0) {
     out.zero = int4_encode(round_to(weights, -8.0f - round_to(weights, stats.min / scale)));
   } else {
@@ -89,7 +100,7 @@ BlockScale ct_nvfp4(const Format&, const BlockStats& stats, const TensorScale& t
 float ggml_q4_0_divisor(const BlockStats& stats) { return int4_extreme_scale(stats.extreme); }
 
 BlockScale ggml_q4_0(const Format& format, const BlockStats& stats, const TensorScale&, Element) {
-  BlockScale out{.clamp_low = -8, .clamp_high = 7};
+  BlockScale out;
   out.stored = f16_encode(stats.extreme / -8.0f);  // -0 for a block of zeros
   out.value = scale_decode(format.scale, out.stored);
   return out;
@@ -113,31 +124,31 @@ constexpr BitExactRecipe kRecipes[] = {
      .rule = "int4.amax7_5",
      .applies = is_symmetric_int4,
      .quotient_in_weight_type = true,
-     .block_scale = ct_int4},
+     .block_scales = for_each_block<ct_int4>},
     {.who = BitExact::kCompressedTensors,
      .rule = "int4.asym",
      .applies = is_asymmetric_int4,
      .quotient_in_weight_type = true,
-     .block_scale = ct_int4_asym},
+     .block_scales = for_each_block<ct_int4_asym>},
     {.who = BitExact::kCompressedTensors,
      .rule = "mx.even",
      .applies = is_mx,
      .quotient_in_weight_type = true,
      .zero_sign = kIfNegative,
-     .block_scale = ct_mx},
+     .block_scales = for_each_block<ct_mx>},
     {.who = BitExact::kCompressedTensors,
      .rule = "nv.ct",
      .applies = is_nvfp4,
      .zero_sign = kIfNegative,
      .tensor_scale = ct_nvfp4_tensor,
-     .block_scale = ct_nvfp4},
+     .block_scales = for_each_block<ct_nvfp4>},
     {.who = BitExact::kCompressedTensors,
      .rule = "fp8.amax",
      .applies = is_fp8,
      .quotient_in_weight_type = true,
      .zero_sign = kIfNegative,
      .tensor_scale = ct_fp8_tensor,
-     .block_scale = ct_fp8},
+     .block_scales = for_each_block<ct_fp8>},
     {.who = BitExact::kModelOpt, .rule = "nv.two_level", .applies = is_nvfp4, .zero_sign = kIfNegative},
     {.who = BitExact::kModelOpt,
      .rule = "mx.rceil",
@@ -156,7 +167,7 @@ constexpr BitExactRecipe kRecipes[] = {
      .rule = "int4.extreme8",
      .applies = is_q4_0,
      .ties = Ties::kUpWithReciprocal,
-     .block_scale = ggml_q4_0,
+     .block_scales = for_each_block<ggml_q4_0>,
      .divisor = ggml_q4_0_divisor},
     {.who = BitExact::kGgml, .rule = "mx.floor", .applies = is_mxfp4, .ties = Ties::kTowardZero},
 };

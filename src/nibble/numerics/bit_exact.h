@@ -20,8 +20,8 @@ struct BitExactRecipe {
   Ties ties = Ties::kEven;
   // As in ScaleRule, for weights stored as `weights`. null: the rule's own.
   TensorScale (*tensor_scale)(const Format& format, float amax, Element weights) = nullptr;
-  BlockScale (*block_scale)(const Format& format, const BlockStats& stats, const TensorScale& tensor_scale,
-                            Element weights) = nullptr;
+  void (*block_scales)(const Format& format, const BlockStatsArrays& stats, uint64_t count,
+                       const TensorScale& tensor_scale, Element weights, const BlockScaleArrays& out) = nullptr;
   // What elements are divided by instead of the stored scale.
   float (*divisor)(const BlockStats& stats) = nullptr;
 

@@ -4,13 +4,22 @@
 #include <cstring>
 
 #include "nibble/base/check.h"
-#include "nibble/numerics/codec/e5m2.h"
+#include "nibble/numerics/effective_scale.h"
 #include "nibble/numerics/element_codec.h"
 #include "nibble/numerics/scale_codec.h"
 #include "nibble/numerics/simd/kernels.h"
 
 namespace nibble {
 namespace {
+
+template <ScaleType kType, typename Stored>
+void decode_scales(const std::byte* stored, uint64_t count, float* out) {
+  for (uint64_t i = 0; i < count; ++i) {
+    Stored bits = 0;
+    std::memcpy(&bits, stored + i * sizeof(Stored), sizeof(Stored));
+    out[i] = scale_decode<kType>(bits);
+  }
+}
 
 // The scales, zero points and minima of one row of blocks.
 struct BlockRow {
@@ -20,13 +29,9 @@ struct BlockRow {
   void load(const EncodedView& in, uint64_t scale_row) {
     const Format& format = *in.format;
     const uint64_t blocks = format.scale_cols(in.cols), size = format.scale_bytes(), first = scale_row * blocks;
-    const bool multiply = in.tensor_scale.level == SecondLevel::kMultiply;
-    const bool divide = in.tensor_scale.level == SecondLevel::kDivide;
     multiplier.resize(blocks);
-    for (uint64_t b = 0; b < blocks; ++b) {
-      const float scale = scale_value(format.scale, in.scales + (first + b) * size);
-      multiplier[b] = effective_scale(scale, multiply, divide, in.tensor_scale.value);
-    }
+    scale_values(format.scale, in.scales + first * size, blocks, multiplier.data());
+    effective_scales(multiplier.data(), blocks, in.tensor_scale, multiplier.data());
     if (format.zero == ZeroPoint::kCode) {
       zero.resize(blocks);
       // A nibble's zero point is offset binary as the codes are, a byte's is signed as they are.
@@ -99,6 +104,17 @@ float scale_value(ScaleType type, const std::byte* stored) {
   uint32_t bits = 0;
   std::memcpy(&bits, stored, scale_type_bytes(type));
   return scale_decode(type, bits);
+}
+
+void scale_values(ScaleType type, const std::byte* stored, uint64_t count, float* out) {
+  switch (type) {
+    case ScaleType::kF32: return decode_scales<ScaleType::kF32, uint32_t>(stored, count, out);
+    case ScaleType::kBF16: return decode_scales<ScaleType::kBF16, uint16_t>(stored, count, out);
+    case ScaleType::kF16: return decode_scales<ScaleType::kF16, uint16_t>(stored, count, out);
+    case ScaleType::kE8M0: return decode_scales<ScaleType::kE8M0, uint8_t>(stored, count, out);
+    case ScaleType::kE4M3: return decode_scales<ScaleType::kE4M3, uint8_t>(stored, count, out);
+    case ScaleType::kNone: std::fill_n(out, count, 1.0f); return;
+  }
 }
 
 void decode(const EncodedView& in, float* out, uint64_t row_stride) {

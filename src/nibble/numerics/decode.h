@@ -21,7 +21,8 @@ void decode(const EncodedMatrix& in, std::span<float> out);
 // contiguous.
 void convert(const DenseView& in, Element element, std::byte* out);
 
-// Value of one stored scale.
+// Value of one stored scale, and of many.
 float scale_value(ScaleType type, const std::byte* stored);
+void scale_values(ScaleType type, const std::byte* stored, uint64_t count, float* out);
 
 }  // namespace nibble

@@ -81,9 +81,4 @@ NIBBLE_HD constexpr float decode_element(Element element, uint8_t code, const Bl
   }
 }
 
-// The scale that a block's codes are multiplied by once the second level is in it.
-NIBBLE_HD constexpr float effective_scale(float scale, bool multiply, bool divide, float second) {
-  return multiply ? scale * second : divide ? scale / second : scale;
-}
-
 }  // namespace nibble

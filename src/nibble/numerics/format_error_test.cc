@@ -11,15 +11,24 @@
 namespace nibble {
 namespace {
 
-double measured_rel_rmse(const Format& format) {
-  double sum = 0;
-  for (uint64_t octave = 0; octave < 8; ++octave) {
+std::vector<DenseMatrix> weights_over_an_octave() {
+  std::vector<DenseMatrix> matrices;
+  for (uint64_t eighth = 0; eighth < 8; ++eighth) {
     std::vector<float> values(128 * 4096);
-    const double deviation = 0.05 * std::exp2(static_cast<double>(octave) / 8);
+    const double deviation = 0.05 * std::exp2(static_cast<double>(eighth) / 8);
     for (uint64_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<float>(deviation * random_normal(1000 + octave, i));
+      values[i] = static_cast<float>(deviation * random_normal(1000 + eighth, i));
     }
-    const double rel_rmse = quantize(dense_matrix(values, 128, 4096), format).total().rel_rmse();
+    matrices.push_back(dense_matrix(values, 128, 4096));
+  }
+  return matrices;
+}
+
+double measured_rel_rmse(const Format& format) {
+  static const std::vector<DenseMatrix> matrices = weights_over_an_octave();
+  double sum = 0;
+  for (const DenseMatrix& x : matrices) {
+    const double rel_rmse = quantize(x, format).total().rel_rmse();
     sum += rel_rmse * rel_rmse / 8;
   }
   return std::sqrt(sum);

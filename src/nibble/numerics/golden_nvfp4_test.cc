@@ -70,7 +70,7 @@ TEST(GoldenNvfp4, FourOverSixErrorsAreTheGoldenOnes) {
     float amax = 0;
     for (uint64_t i = 0; i < 16; ++i) amax = std::max(amax, std::abs(x[16 * b + i]));
     for (const auto& [factor, key] : {std::pair{1.0f, "sq_err_max6"}, std::pair{1.5f, "sq_err_max4"}}) {
-      const uint32_t stored = nv_four_six_scale(amax, SecondLevel::kMultiply, second, factor);
+      const uint32_t stored = nv_four_six_scale(amax, nv_second(SecondLevel::kMultiply, second), factor);
       const float effective = e4m3_decode(static_cast<uint8_t>(stored)) * second;
       double noise = 0;
       for (uint64_t i = 0; i < 16; ++i) {

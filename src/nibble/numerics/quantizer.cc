@@ -65,7 +65,7 @@ DenseView row_of(const DenseView& rows, uint64_t row) {
 ErrorSums dense_errors(const float* x, const float* y, uint64_t count) {
   simd::RowSums sums;
   for (uint64_t k = 0; k < count; ++k) {
-    const double signal = x[k], noise = x[k] - y[k];
+    const double signal = x[k], noise = signal - y[k];
     sums.signal[k % 8] += signal * signal;
     sums.noise[k % 8] += noise * noise;
   }

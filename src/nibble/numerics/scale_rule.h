@@ -28,22 +28,35 @@ struct BlockScale {
   int8_t clamp_low = 0, clamp_high = 0;  // integer elements only: signed range of q
 };
 
-// Which of BlockStats a rule reads.
+// Which of BlockStats a rule reads. `amax` is always there.
 enum class BlockStatsNeeded : uint8_t { kAmax, kMinMax, kExtreme };
+
+// The same for many blocks. Arrays that the rule does not need may be null; `zero` is null without zero points.
+struct BlockStatsArrays {
+  const float* amax = nullptr;
+  const float* min = nullptr;
+  const float* max = nullptr;
+  const float* extreme = nullptr;
+};
+struct BlockScaleArrays {
+  uint32_t* stored = nullptr;
+  float* value = nullptr;
+  uint8_t* zero = nullptr;
+};
 
 struct ScaleRule {
   std::string_view name;     // "mx.even"
   std::string_view summary;  // one line for --help
   bool (*applies)(const Format& format);
   BlockStatsNeeded needs = BlockStatsNeeded::kAmax;
+  int8_t clamp_low = 0, clamp_high = 0;  // as in BlockScale, the same for all blocks
   // Second-level (or whole-tensor) scale from the maximum magnitude over all matrices that share it. `level` is the
   // form that the file needs; kNone: the rule's own. null: no format of this rule has one.
   TensorScale (*tensor_scale)(const Format& format, float amax, SecondLevel level) = nullptr;
   BlockScale (*block_scale)(const Format& format, const BlockStats& stats, const TensorScale& tensor_scale) = nullptr;
-  // What block_scale gives for n blocks as arrays, for rules that read amax alone and whose `zero` and clamps are the
-  // same for all blocks. null: ask for one block at a time.
-  void (*block_scales)(const Format& format, const float* amax, uint64_t n, const TensorScale& tensor_scale,
-                       uint32_t* stored, float* value) = nullptr;
+  // What block_scale gives, for `count` blocks.
+  void (*block_scales)(const Format& format, const BlockStatsArrays& stats, uint64_t count,
+                       const TensorScale& tensor_scale, const BlockScaleArrays& out) = nullptr;
   // Candidates for a block beyond block_scale's (four-over-six): tried in order, smallest sum of squares wins, the
   // first on ties. null: none. Writes at most kMaxAlternatives into `out`, returns how many.
   int (*alternatives)(const Format& format, const BlockStats& stats, const TensorScale& tensor_scale,

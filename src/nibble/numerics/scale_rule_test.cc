@@ -109,21 +109,29 @@ TEST(ScaleRule, EveryCombinationHandlesExtremeBlocks) {
 TEST(ScaleRule, ManyBlocksAtOnceGetWhatOneBlockGets) {
   for (const QuantizeOptions& options : all_combinations()) {
     const ScaleRule& rule = *options.rule.rule;
-    if (rule.block_scales == nullptr) continue;
-    std::vector<float> amax(1000);
+    std::vector<float> amax(1000), min(1000), max(1000), extreme(1000);
     for (uint64_t i = 0; i < amax.size(); ++i) {
       amax[i] = i % 50 == 0 ? 0.0f : bits_float(static_cast<uint32_t>(random_bits(2, i) % kFloatInf));
+      min[i] = -amax[i] * static_cast<float>(random_uniform(3, i));
+      max[i] = amax[i];
+      extreme[i] = i % 2 == 0 ? amax[i] : -amax[i];
     }
     const TensorScale tensor =
         rule.tensor_scale == nullptr ? TensorScale{} : rule.tensor_scale(options.format, 3.0f, SecondLevel::kNone);
     std::vector<uint32_t> stored(amax.size());
     std::vector<float> value(amax.size());
-    rule.block_scales(options.format, amax.data(), amax.size(), tensor, stored.data(), value.data());
+    std::vector<uint8_t> zero(amax.size());
+    rule.block_scales(options.format, {amax.data(), min.data(), max.data(), extreme.data()}, amax.size(), tensor,
+                      {stored.data(), value.data(), zero.data()});
     for (size_t i = 0; i < amax.size(); ++i) {
-      const BlockScale one = rule.block_scale(options.format, {.amax = amax[i]}, tensor);
+      const BlockStats stats{amax[i], min[i], max[i], extreme[i]};
+      const BlockScale one = rule.block_scale(options.format, stats, tensor);
       ASSERT_EQ(stored[i], one.stored) << named(options) << amax[i];
       ASSERT_EQ(float_bits(value[i]), float_bits(one.value)) << named(options) << amax[i];
       ASSERT_EQ(value[i], scale_decode(options.format.scale, stored[i])) << named(options);
+      ASSERT_EQ(zero[i], one.zero) << named(options);
+      ASSERT_EQ(one.clamp_low, rule.clamp_low);
+      ASSERT_EQ(one.clamp_high, rule.clamp_high);
     }
   }
 }

@@ -6,17 +6,28 @@
 
 #include "nibble/base/check.h"
 #include "nibble/base/checked_math.h"
+#include "nibble/numerics/effective_scale.h"
 #include "nibble/numerics/rules/mse.h"
 #include "nibble/numerics/scale_codec.h"
 
 namespace nibble {
 namespace {
 
-// 4 KiB of float32: leaves the first-level cache room for input, codes and the arrays of the blocks.
-constexpr uint64_t kPieceCols = 1024;
+// 8 KiB of float32: leaves the first-level cache room for input, codes and the arrays of the blocks. A tile of many
+// rows is read twice and should stay in the second level.
+constexpr uint64_t kPieceCols = 2048, kTileElements = 65536;
 
 const std::byte* element_at(const DenseView& in, uint64_t row, uint64_t col) {
   return in.data + row * in.row_stride + col * (element_bits(in.element) / 8);
+}
+
+// Little-endian: the low bytes of the patterns.
+template <typename Stored>
+void store_narrow(const uint32_t* patterns, uint64_t count, std::byte* out) {
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto stored = static_cast<Stored>(patterns[i]);
+    std::memcpy(out + i * sizeof(Stored), &stored, sizeof(Stored));
+  }
 }
 
 }  // namespace
@@ -38,10 +49,18 @@ TileEncoder::TileEncoder(const QuantizeOptions& options, const BitExactRecipe* r
   const uint64_t piece = std::min(piece_cols(), in.cols);
   const uint64_t blocks = ceil_div(piece, block_cols_);
   x_.resize(piece);
-  for (auto* array : {&amax_, &min_, &max_, &extreme_, &value_, &effective_, &divisor_, &zero_}) array->resize(blocks);
+  for (auto* array : {&amax_, &min_, &max_, &extreme_, &value_, &effective_, &divisor_, &reciprocal_, &zero_})
+    array->resize(blocks);
   stored_.resize(blocks);
   zero_code_.resize(blocks);
   sums_.resize(tile_rows_);
+  if (most_candidates() > 1) {
+    candidates_.resize(blocks * static_cast<uint64_t>(most_candidates()));
+    candidate_count_.resize(blocks);
+    best_.resize(blocks);
+    least_noise_.resize(blocks);
+    noise_.resize(blocks);
+  }
 }
 
 // Whole blocks of about kPieceCols columns; the whole row if its blocks are larger, or would break the lanes of the
@@ -62,7 +81,7 @@ bool TileEncoder::run(ErrorSums* row_errors) {
       tile.blocks = ceil_div(tile.cols, block_cols_);
       if (!collect_stats(tile)) return false;
       choose_scales(tile);
-      if (options_.rule.mse || rule_.alternatives != nullptr) search(tile);
+      if (most_candidates() > 1) search(tile);
       store_scales(tile);
       encode_rows(tile, row_errors != nullptr);
     }
@@ -83,6 +102,16 @@ const float* TileEncoder::load_row(const Tile& tile, uint64_t row) {
   return x_.data();
 }
 
+void TileEncoder::add_stats(const Tile& tile, uint64_t row, bool needs_range) {
+  if (tile.rows > 1 && !needs_range) {
+    return kernels_.dense_block_abs_max(in_.element, element_at(in_, tile.row + row, tile.col), tile.cols, block_cols_,
+                                        amax_.data());
+  }
+  const float* x = load_row(tile, row);
+  kernels_.block_abs_max(x, tile.cols, block_cols_, amax_.data());
+  if (needs_range) kernels_.block_min_max(x, tile.cols, block_cols_, min_.data(), max_.data());
+}
+
 bool TileEncoder::collect_stats(const Tile& tile) {
   const auto blocks = static_cast<std::ptrdiff_t>(tile.blocks);
   const bool needs_range = rule_.needs != BlockStatsNeeded::kAmax;
@@ -92,14 +121,11 @@ bool TileEncoder::collect_stats(const Tile& tile) {
     std::fill_n(max_.begin(), blocks, 0.0f);
   }
   row_is_loaded_ = false;
-  for (uint64_t row = 0; row < tile.rows; ++row) {
-    const float* x = load_row(tile, row);
-    kernels_.block_abs_max(x, tile.cols, block_cols_, amax_.data());
-    if (needs_range) kernels_.block_min_max(x, tile.cols, block_cols_, min_.data(), max_.data());
-  }
+  for (uint64_t row = 0; row < tile.rows; ++row) add_stats(tile, row, needs_range);
   uint32_t largest = 0;
   for (uint64_t b = 0; b < tile.blocks; ++b) largest = std::max(largest, float_bits(amax_[b]));
   if (largest >= kFloatInf) return false;
+  wide_ = largest != 0 && (largest < float_bits(simd::kWideBelow) || largest > float_bits(simd::kWideAbove));
   if (rule_.needs == BlockStatsNeeded::kExtreme) find_extremes(tile);
   return true;
 }
@@ -126,42 +152,37 @@ BlockStats TileEncoder::stats_of(uint64_t block) const {
   return stats;
 }
 
-void TileEncoder::choose_scales(const Tile& tile) {
-  const bool own_scales = recipe_ == nullptr || recipe_->block_scale == nullptr;
-  if (own_scales && rule_.block_scales != nullptr) {
-    rule_.block_scales(format_, amax_.data(), tile.blocks, tensor_scale_, stored_.data(), value_.data());
-    // Clamps are the same for all blocks: those of any.
-    const BlockScale any = rule_.block_scale(format_, stats_of(0), tensor_scale_);
-    low_ = any.clamp_low;
-    high_ = any.clamp_high;
-  } else {
-    choose_block_by_block(tile);
+BlockStatsArrays TileEncoder::stats_arrays() const {
+  BlockStatsArrays arrays{.amax = amax_.data()};
+  if (rule_.needs != BlockStatsNeeded::kAmax) {
+    arrays.min = min_.data();
+    arrays.max = max_.data();
+    arrays.extreme = extreme_.data();
   }
-  set_effective_scales(tile.blocks);
+  return arrays;
 }
 
-void TileEncoder::choose_block_by_block(const Tile& tile) {
-  for (uint64_t b = 0; b < tile.blocks; ++b) {
-    const BlockStats stats = stats_of(b);
-    const bool own_scale = recipe_ == nullptr || recipe_->block_scale == nullptr;
-    set_block(b, own_scale ? rule_.block_scale(format_, stats, tensor_scale_)
-                           : recipe_->block_scale(format_, stats, tensor_scale_, in_.element));
+void TileEncoder::choose_scales(const Tile& tile) {
+  const BlockScaleArrays out{stored_.data(), value_.data(),
+                             format_.zero == ZeroPoint::kCode ? zero_code_.data() : nullptr};
+  if (recipe_ != nullptr && recipe_->block_scales != nullptr) {
+    recipe_->block_scales(format_, stats_arrays(), tile.blocks, tensor_scale_, in_.element, out);
+  } else {
+    rule_.block_scales(format_, stats_arrays(), tile.blocks, tensor_scale_, out);
   }
+  set_effective_scales(tile.blocks);
 }
 
 void TileEncoder::set_block(uint64_t block, const BlockScale& scale) {
   stored_[block] = scale.stored;
   value_[block] = scale.value;
   zero_code_[block] = scale.zero;
-  low_ = scale.clamp_low;
-  high_ = scale.clamp_high;
 }
 
 void TileEncoder::set_effective_scales(uint64_t blocks) {
-  const bool multiply = tensor_scale_.level == SecondLevel::kMultiply;
-  const bool divide = tensor_scale_.level == SecondLevel::kDivide;
-  for (uint64_t b = 0; b < blocks; ++b) {
-    effective_[b] = effective_scale(value_[b], multiply, divide, tensor_scale_.value);
+  effective_scales(value_.data(), blocks, tensor_scale_, effective_.data());
+  if (format_.scale == ScaleType::kE8M0) {
+    for (uint64_t b = 0; b < blocks; ++b) reciprocal_[b] = 1.0f / effective_[b];
   }
   if (format_.zero == ZeroPoint::kCode) {
     for (uint64_t b = 0; b < blocks; ++b) zero_[b] = static_cast<float>(int4_decode(zero_code_[b]));
@@ -171,9 +192,12 @@ void TileEncoder::set_effective_scales(uint64_t blocks) {
   }
 }
 
-int TileEncoder::candidates(uint64_t block, BlockScale* list) const {
-  list[0] = BlockScale{stored_[block], value_[block], zero_code_[block], static_cast<int8_t>(low_),
-                       static_cast<int8_t>(high_)};
+int TileEncoder::most_candidates() const {
+  return 1 + (rule_.alternatives != nullptr ? kMaxAlternatives : 0) + (options_.rule.mse ? kMaxMseCandidates : 0);
+}
+
+int TileEncoder::list_candidates(uint64_t block, BlockScale* list) const {
+  list[0] = BlockScale{stored_[block], value_[block], zero_code_[block], rule_.clamp_low, rule_.clamp_high};
   int count = 1;
   if (rule_.alternatives != nullptr) {
     count += rule_.alternatives(format_, stats_of(block), tensor_scale_, list + count);
@@ -184,28 +208,27 @@ int TileEncoder::candidates(uint64_t block, BlockScale* list) const {
 
 // All blocks try their i-th candidate together, so that the loops over elements stay long.
 void TileEncoder::search(const Tile& tile) {
-  constexpr int kMost = 1 + kMaxAlternatives + kMaxMseCandidates;
-  std::vector<BlockScale> lists(tile.blocks * kMost);
-  std::vector<int> counts(tile.blocks), best(tile.blocks);
-  std::vector<double> least(tile.blocks), noise(tile.blocks);
+  const auto stride = static_cast<uint64_t>(most_candidates());
   int most = 1;
   for (uint64_t b = 0; b < tile.blocks; ++b) {
-    counts[b] = candidates(b, &lists[b * kMost]);
-    most = std::max(most, counts[b]);
+    candidate_count_[b] = list_candidates(b, &candidates_[b * stride]);
+    most = std::max(most, candidate_count_[b]);
   }
   for (int i = 0; i < most; ++i) {
-    for (uint64_t b = 0; b < tile.blocks; ++b)
-      set_block(b, lists[b * kMost + static_cast<uint64_t>(i < counts[b] ? i : 0)]);
-    set_effective_scales(tile.blocks);
-    std::ranges::fill(noise, 0.0);
-    add_noise(tile, noise.data());
     for (uint64_t b = 0; b < tile.blocks; ++b) {
-      if (i > 0 && !(noise[b] < least[b])) continue;
-      least[b] = noise[b];
-      best[b] = i;
+      const int of_block = i < candidate_count_[b] ? i : 0;
+      set_block(b, candidates_[b * stride + static_cast<uint64_t>(of_block)]);
+    }
+    set_effective_scales(tile.blocks);
+    std::fill_n(noise_.begin(), tile.blocks, 0.0);
+    add_noise(tile, noise_.data());
+    for (uint64_t b = 0; b < tile.blocks; ++b) {
+      if (i > 0 && !(noise_[b] < least_noise_[b])) continue;
+      least_noise_[b] = noise_[b];
+      best_[b] = i;
     }
   }
-  for (uint64_t b = 0; b < tile.blocks; ++b) set_block(b, lists[b * kMost + static_cast<uint64_t>(best[b])]);
+  for (uint64_t b = 0; b < tile.blocks; ++b) set_block(b, candidates_[b * stride + static_cast<uint64_t>(best_[b])]);
   set_effective_scales(tile.blocks);
 }
 
@@ -226,9 +249,11 @@ simd::EncodeJob TileEncoder::job(const Tile& tile) const {
   job.block_cols = block_cols_;
   job.divisor = other_divisor ? divisor_.data() : effective_.data();
   job.multiplier = effective_.data();
+  if (format_.scale == ScaleType::kE8M0 && !other_divisor) job.reciprocal = reciprocal_.data();
   job.zero = format_.zero == ZeroPoint::kCode ? zero_.data() : nullptr;
-  job.low = low_;
-  job.high = high_;
+  job.low = rule_.clamp_low;
+  job.high = rule_.clamp_high;
+  job.wide = wide_;
   return job;
 }
 
@@ -245,9 +270,12 @@ void TileEncoder::encode_rows(const Tile& tile, bool with_sums) {
 void TileEncoder::store_scales(const Tile& tile) {
   const uint64_t scale_row = format_.block_rows == 0 ? 0 : tile.row / format_.block_rows;
   const uint64_t first = scale_row * format_.scale_cols(in_.cols) + tile.col / block_cols_;
-  const uint64_t size = format_.scale_bytes();
-  // Little-endian: the low bytes of the pattern.
-  for (uint64_t b = 0; b < tile.blocks; ++b) std::memcpy(out_.scales + (first + b) * size, &stored_[b], size);
+  std::byte* out = out_.scales + first * format_.scale_bytes();
+  switch (format_.scale_bytes()) {
+    case 1: store_narrow<uint8_t>(stored_.data(), tile.blocks, out); break;
+    case 2: store_narrow<uint16_t>(stored_.data(), tile.blocks, out); break;
+    default: store_narrow<uint32_t>(stored_.data(), tile.blocks, out); break;
+  }
   if (format_.zero == ZeroPoint::kCode) std::memcpy(out_.zeros + first, zero_code_.data(), tile.blocks);
 }
 

@@ -30,14 +30,16 @@ class TileEncoder {
 
   uint64_t piece_cols() const;
   const float* load_row(const Tile& tile, uint64_t row);
+  void add_stats(const Tile& tile, uint64_t row, bool needs_range);
   bool collect_stats(const Tile& tile);
   void find_extremes(const Tile& tile);
   BlockStats stats_of(uint64_t block) const;
+  BlockStatsArrays stats_arrays() const;
   void choose_scales(const Tile& tile);
-  void choose_block_by_block(const Tile& tile);
   void set_block(uint64_t block, const BlockScale& scale);
   void set_effective_scales(uint64_t blocks);
-  int candidates(uint64_t block, BlockScale* list) const;
+  int most_candidates() const;
+  int list_candidates(uint64_t block, BlockScale* list) const;
   void search(const Tile& tile);
   void add_noise(const Tile& tile, double* noise);
   simd::EncodeJob job(const Tile& tile) const;
@@ -61,9 +63,13 @@ class TileEncoder {
   std::vector<float> x_;
   // Of the blocks of one tile.
   std::vector<uint32_t> stored_;
-  std::vector<float> amax_, min_, max_, extreme_, value_, effective_, divisor_, zero_;
+  std::vector<float> amax_, min_, max_, extreme_, value_, effective_, divisor_, reciprocal_, zero_;
   std::vector<uint8_t> zero_code_;
-  float low_ = 0, high_ = 0;
+  bool wide_ = false;  // magnitudes whose squares do not fit float32
+  // Of a search: the i-th candidate of block b is candidates_[b * most candidates + i].
+  std::vector<BlockScale> candidates_;
+  std::vector<int> candidate_count_, best_;
+  std::vector<double> least_noise_, noise_;
   // Of the rows of one tile.
   std::vector<simd::RowSums> sums_;
 };

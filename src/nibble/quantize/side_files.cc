@@ -28,7 +28,7 @@ ConfigRequest config_request(const Checkpoint& source, const Model& model, const
     const bool encoded = out.route == Route::kEncode || out.route == Route::kMove || out.route == Route::kRecast;
     if (encoded) config.quantized.push_back(module_of(out.name));
     // Weights only: a bias or a scale of a module is not a module that is kept.
-    if (!encoded && out.shape.size() >= 2) config.kept.push_back(module_of(out.name));
+    if (!encoded && out.shape.size() >= 2 && out.param.role != Role::kBias) config.kept.push_back(module_of(out.name));
   }
   std::sort(config.quantized.begin(), config.quantized.end());
   std::sort(config.kept.begin(), config.kept.end());
@@ -90,7 +90,7 @@ void write_side_files(const Checkpoint& source, const std::vector<std::pair<std:
     made.insert(name);
   }
   for (const Path& companion : source.companions()) {
-    if (!made.contains(companion.filename().string())) nibble::copy_file(companion, target / companion.filename());
+    if (!made.contains(companion.filename().string())) copy_atomically(companion, target / companion.filename());
   }
 }
 

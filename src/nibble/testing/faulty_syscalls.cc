@@ -2,21 +2,25 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 
+#include "nibble/base/check.h"
 #include "nibble/base/syscalls.h"
 
 namespace nibble::testing {
 namespace {
 
+// The table holds plain functions, so what they need is here.
 struct State {
   std::atomic<uint64_t> calls{0};
   uint64_t at = UINT64_MAX;
   int error_number = 0;
   bool persistent = false;
   bool kill = false;
+  uint64_t most_bytes = 0;
 };
 State state;
 
@@ -28,58 +32,72 @@ bool strike() {
   return hit;
 }
 
-ssize_t faulty_pwrite(int fd, const void* buffer, size_t count, off_t offset) {
-  if (strike()) {
-    errno = state.error_number;
-    return -1;
-  }
-  return real_syscalls().pwrite(fd, buffer, count, offset);
+int fail() {
+  errno = state.error_number;
+  return -1;
 }
 
-int faulty_fsync(int fd) {
-  if (strike()) {
-    errno = state.error_number;
-    return -1;
-  }
-  return real_syscalls().fsync(fd);
+ssize_t faulty_pread(int fd, void* buffer, size_t count, off_t offset) {
+  return strike() ? fail() : real_syscalls().pread(fd, buffer, count, offset);
 }
+
+ssize_t faulty_pwrite(int fd, const void* buffer, size_t count, off_t offset) {
+  return strike() ? fail() : real_syscalls().pwrite(fd, buffer, count, offset);
+}
+
+int faulty_fsync(int fd) { return strike() ? fail() : real_syscalls().fsync(fd); }
 
 int faulty_fallocate(int fd, off_t offset, off_t length) {
   return strike() ? state.error_number : real_syscalls().fallocate(fd, offset, length);
 }
 
-int faulty_rename(const char* from, const char* to) {
-  if (strike()) {
-    errno = state.error_number;
-    return -1;
-  }
-  return real_syscalls().rename(from, to);
+int faulty_rename(const char* from, const char* to) { return strike() ? fail() : real_syscalls().rename(from, to); }
+
+void install(Calls counted) {
+  Syscalls table = real_syscalls();
+  const bool changes = counted == Calls::kChanges;
+  if (counted == Calls::kPread) table.pread = faulty_pread;
+  if (changes || counted == Calls::kPwrite) table.pwrite = faulty_pwrite;
+  if (changes || counted == Calls::kFsync) table.fsync = faulty_fsync;
+  if (changes || counted == Calls::kFallocate) table.fallocate = faulty_fallocate;
+  if (changes || counted == Calls::kRename) table.rename = faulty_rename;
+  syscalls() = table;
 }
 
-void install() { syscalls() = {real_syscalls().pread, faulty_pwrite, faulty_fsync, faulty_fallocate, faulty_rename}; }
+ssize_t short_pread(int fd, void* buffer, size_t count, off_t offset) {
+  return real_syscalls().pread(fd, buffer, std::min(count, state.most_bytes), offset);
+}
+
+ssize_t short_pwrite(int fd, const void* buffer, size_t count, off_t offset) {
+  return real_syscalls().pwrite(fd, buffer, std::min(count, state.most_bytes), offset);
+}
 
 }  // namespace
 
-FaultySyscalls::FaultySyscalls() {
-  state.calls = 0;
-  state.at = UINT64_MAX;
-  state.persistent = state.kill = false;
-  install();
-}
+FaultySyscalls::FaultySyscalls() : FaultySyscalls(UINT64_MAX, 0, false) {}
 
-FaultySyscalls::FaultySyscalls(uint64_t n, int error_number, bool persistent) : FaultySyscalls() {
+FaultySyscalls::FaultySyscalls(uint64_t n, int error_number, bool persistent, Calls counted) {
+  state.calls = 0;
   state.at = n;
   state.error_number = error_number;
   state.persistent = persistent;
+  state.kill = false;
+  install(counted);
 }
 
-FaultySyscalls::FaultySyscalls(uint64_t n, Kill) : FaultySyscalls() {
-  state.at = n;
-  state.kill = true;
-}
+FaultySyscalls::FaultySyscalls(uint64_t n, Kill) : FaultySyscalls(n, 0, false) { state.kill = true; }
 
 FaultySyscalls::~FaultySyscalls() { syscalls() = real_syscalls(); }
 
 uint64_t FaultySyscalls::calls() const { return state.calls; }
+
+ShortTransfers::ShortTransfers(uint64_t bytes) {
+  NIBBLE_CHECK(bytes > 0);
+  state.most_bytes = bytes;
+  syscalls().pread = short_pread;
+  syscalls().pwrite = short_pwrite;
+}
+
+ShortTransfers::~ShortTransfers() { syscalls() = real_syscalls(); }
 
 }  // namespace nibble::testing

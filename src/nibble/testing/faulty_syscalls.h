@@ -1,19 +1,23 @@
-// Faults at the n-th system call that changes the disk: a full disk, an I/O error, or the process killed on the spot.
-// Installed for the lifetime of the object; base/syscalls.h's table is restored at the end.
+// System calls that fail on purpose: a full disk, an I/O error, the process killed on the spot. Installed for the
+// lifetime of the object, one object at a time, while no other thread does I/O; base/syscalls.h's table is restored at
+// the end.
 #pragma once
 
 #include <cstdint>
 
 namespace nibble::testing {
 
+// Which calls count: all that change the disk (pwrite, fsync, fallocate, rename), or one kind.
+enum class Calls { kChanges, kPread, kPwrite, kFsync, kFallocate, kRename };
+
 class FaultySyscalls {
  public:
   // Counts only.
   FaultySyscalls();
-  // The n-th call (0-based) of pwrite, fsync, fallocate or rename fails with `error_number`, and every later one too if
-  // `persistent` (a disk that is full stays full).
-  FaultySyscalls(uint64_t n, int error_number, bool persistent);
-  // SIGKILL to this process right before the n-th call takes effect.
+  // The n-th call (0-based) fails with `error_number`, and every later one too if `persistent` (a disk that is full
+  // stays full).
+  FaultySyscalls(uint64_t n, int error_number, bool persistent, Calls counted = Calls::kChanges);
+  // SIGKILL to this process right before the n-th change takes effect.
   enum class Kill { kNow };
   FaultySyscalls(uint64_t n, Kill kill);
   ~FaultySyscalls();
@@ -22,6 +26,15 @@ class FaultySyscalls {
 
   // Calls seen so far.
   uint64_t calls() const;
+};
+
+// Every read and write moves at most `bytes` at once, as the system may do at any time.
+class ShortTransfers {
+ public:
+  explicit ShortTransfers(uint64_t bytes);
+  ~ShortTransfers();
+  ShortTransfers(const ShortTransfers&) = delete;
+  ShortTransfers& operator=(const ShortTransfers&) = delete;
 };
 
 }  // namespace nibble::testing

@@ -5,8 +5,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "nibble/base/error.h"
+#include "nibble/base/finding.h"
 
 namespace nibble::testing {
 
@@ -20,12 +22,14 @@ Error thrown_error(Call&& call) {
   return Error("(nothing was thrown)");
 }
 
-// The text of `key`, or "(absent)".
-inline std::string value_of(const Error& error, std::string_view key) {
-  for (const auto& [name, text] : error.values()) {
+// The text of `key` in an Error or a Finding, or "(absent)".
+inline std::string value_of(const std::vector<std::pair<std::string, std::string>>& values, std::string_view key) {
+  for (const auto& [name, text] : values) {
     if (name == key) return text;
   }
   return "(absent)";
 }
+inline std::string value_of(const Error& error, std::string_view key) { return value_of(error.values(), key); }
+inline std::string value_of(const Finding& finding, std::string_view key) { return value_of(finding.values, key); }
 
 }  // namespace nibble::testing

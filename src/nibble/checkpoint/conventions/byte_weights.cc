@@ -42,15 +42,32 @@ bool one_per_slice(std::span<const uint64_t> weight, std::span<const uint64_t> s
   return std::all_of(scale.begin() + static_cast<ptrdiff_t>(stack), scale.end(), [](uint64_t d) { return d == 1; });
 }
 
+using Blocks = std::span<const std::pair<uint64_t, uint64_t>>;
+
 std::optional<ScaleGrid> match_blocks(uint64_t rows, uint64_t cols, uint64_t scale_rows, uint64_t scale_cols,
-                                      const ByteSizes& sizes) {
-  const bool declares = sizes.declared != nullptr && !sizes.declared->blocks.empty();
-  const auto blocks =
-      declares ? std::span<const std::pair<uint64_t, uint64_t>>(sizes.declared->blocks) : sizes.usual_blocks;
+                                      Blocks blocks) {
   for (const auto& [height, width] : blocks) {
     if (scale_rows == ceil_div(rows, height) && scale_cols == ceil_div(cols, width)) return ScaleGrid{height, width};
   }
   return std::nullopt;
+}
+
+// Scales in a matrix of their own. Where several readings fit (tiny weights), the values are the same and the declared
+// one gives the name.
+std::optional<ScaleGrid> match_matrix(uint64_t rows, uint64_t cols, uint64_t scale_rows, uint64_t scale_cols,
+                                      ScaleType type, const ByteSizes& sizes) {
+  if (type == ScaleType::kE8M0 && scale_rows == rows && cols % 32 == 0 && scale_cols == cols / 32) {
+    return ScaleGrid{1, 32};
+  }
+  const Blocks declared = sizes.declared == nullptr ? Blocks() : Blocks(sizes.declared->blocks);
+  if (const auto grid = match_blocks(rows, cols, scale_rows, scale_cols, declared)) return grid;
+  if (scale_rows == rows && scale_cols == 1) return ScaleGrid{1, 0};
+  if (declared.empty()) {
+    if (const auto grid = match_blocks(rows, cols, scale_rows, scale_cols, sizes.usual_blocks)) return grid;
+  }
+  if (scale_rows != rows) return std::nullopt;
+  const auto group = match_group(cols, scale_cols, sizes.declared);
+  return group ? std::optional(ScaleGrid{1, *group}) : std::nullopt;
 }
 
 std::string expected_grids(std::span<const uint64_t> weight, const ByteSizes& sizes) {
@@ -99,19 +116,13 @@ std::optional<ScaleGrid> match_grid(std::span<const uint64_t> weight, std::span<
   const uint64_t rows = weight[weight.size() - 2];
   const uint64_t cols = weight.back();
   const std::vector<uint64_t> shape = without_block_axes(scale, weight.size());
-  if (product(shape) == 1) return ScaleGrid{0, 0};
-  if (weight.size() > 2 && one_per_slice(weight, shape)) return ScaleGrid{0, 0};
-  if (shape.size() == 1 && weight.size() == 2 && shape[0] == rows) return ScaleGrid{1, 0};
-  if (shape.size() != weight.size() || !same_stack(weight, 2, shape, 2)) return std::nullopt;
-  const uint64_t scale_rows = shape[shape.size() - 2];
-  const uint64_t scale_cols = shape.back();
-  if (type == ScaleType::kE8M0 && scale_rows == rows && cols % 32 == 0 && scale_cols == cols / 32)
-    return ScaleGrid{1, 32};
-  if (const auto grid = match_blocks(rows, cols, scale_rows, scale_cols, sizes)) return grid;
-  if (scale_rows != rows) return std::nullopt;
-  if (scale_cols == 1) return ScaleGrid{1, 0};
-  if (const auto group = match_group(cols, scale_cols, sizes.declared)) return ScaleGrid{1, *group};
-  return std::nullopt;
+  if (shape.size() == 1 && weight.size() == 2 && shape[0] == rows && rows != 1) return ScaleGrid{1, 0};
+  if (shape.size() == weight.size() && same_stack(weight, 2, shape, 2)) {
+    const auto grid = match_matrix(rows, cols, shape[shape.size() - 2], shape.back(), type, sizes);
+    if (grid) return grid;
+  }
+  const bool one = product(shape) == 1 || (weight.size() > 2 && one_per_slice(weight, shape));
+  return one ? std::optional(ScaleGrid{0, 0}) : std::nullopt;
 }
 
 bool claim_byte_weight(Claim* claim, const ByteNames& names, std::string weight_name, const ByteSizes& sizes) {

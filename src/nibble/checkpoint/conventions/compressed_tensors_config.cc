@@ -66,7 +66,7 @@ Json weight_arguments(const Format& format, const std::string& rule) {
 Json activation_arguments(const Format& format) {
   if (format.element != Element::kE4M3 || format.scale == ScaleType::kE8M0) return nullptr;
   const bool block = format.block_rows > 1;
-  Json args = arguments(8, "float", block ? "group" : "token");
+  Json args = arguments(8, "float", block ? "group" : format.block_rows == 0 ? "tensor" : "token");
   if (block) args["group_size"] = format.block_cols;
   args["dynamic"] = true;
   return args;

@@ -10,7 +10,7 @@
 
 #include "nibble/base/strings.h"
 #include "nibble/models/expert_forms.h"
-#include "nibble/models/families/test_configs.h"
+#include "nibble/models/families/configs_test.h"
 
 namespace nibble {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "nibble/base/error.h"
-#include "nibble/models/families/test_configs.h"
+#include "nibble/models/families/configs_test.h"
 
 namespace nibble {
 namespace {

@@ -21,6 +21,16 @@ NIBBLE_HD constexpr uint32_t magnitude_bits(float x) { return float_bits(x) & ~k
 NIBBLE_HD constexpr float magnitude(float x) { return bits_float(magnitude_bits(x)); }
 NIBBLE_HD constexpr bool is_finite(float x) { return magnitude_bits(x) < kFloatInf; }
 
+// `then` where `condition` holds, otherwise `other`. Unlike a branch this never keeps a loop from being vectorised,
+// which counts where `other` is a floating-point result that must not be computed conditionally.
+NIBBLE_HD constexpr uint32_t choose(bool condition, uint32_t then, uint32_t other) {
+  const uint32_t mask = 0u - static_cast<uint32_t>(condition);
+  return (then & mask) | (other & ~mask);
+}
+NIBBLE_HD constexpr float choose(bool condition, float then, float other) {
+  return bits_float(choose(condition, float_bits(then), float_bits(other)));
+}
+
 // Drops the `drop` lowest bits of a non-negative pattern, rounding to nearest even. A carry into the exponent is what
 // rounding up to the next power of two means, so the result is right for every finite float.
 NIBBLE_HD constexpr uint32_t round_bits_to_even(uint32_t bits, uint32_t drop) {

@@ -23,19 +23,20 @@ enum class Overflow : uint8_t {
 
 NIBBLE_HD constexpr float e4m3_decode(uint8_t code) {
   const uint32_t magnitude = code & 0x7fu, sign = static_cast<uint32_t>(code & 0x80u) << 24;
-  if (magnitude == kE4m3Nan) return bits_float(sign | 0x7fc00000u);
-  if (magnitude >= 8) return bits_float(sign | ((magnitude << 20) + (120u << 23)));
-  return bits_float(sign | float_bits(static_cast<float>(magnitude) * kE4m3MinSubnormal));
+  const uint32_t subnormal = float_bits(static_cast<float>(magnitude) * kE4m3MinSubnormal);
+  const uint32_t finite = choose(magnitude < 8, subnormal, (magnitude << 20) + (120u << 23));
+  return bits_float(sign | choose(magnitude == kE4m3Nan, 0x7fc00000u, finite));
 }
 
 // Magnitude code 0..0x7F of |x|, round to nearest even; 464, the tie with the missing 480, goes to 448. NaN gives 0x7F.
 NIBBLE_HD constexpr uint32_t e4m3_magnitude(float x, Overflow overflow = Overflow::kSaturate) {
   const uint32_t a = magnitude_bits(x);
-  if (a < float_bits(0x1p-6f)) return static_cast<uint32_t>(nearest_multiple(bits_float(a), -9));
-  if (a > kFloatInf) return kE4m3Nan;
   const uint32_t limited = a < float_bits(480.0f) ? a : float_bits(480.0f);
-  const uint32_t code = round_bits_to_even(limited, 20) - (120u << 3);
-  return code == kE4m3Nan && overflow == Overflow::kSaturate ? kE4m3MaxCode : code;
+  const uint32_t subnormal = static_cast<uint32_t>(nearest_multiple(bits_float(limited), -9));
+  const uint32_t normal = round_bits_to_even(limited, 20) - (120u << 3);
+  const uint32_t largest = overflow == Overflow::kSaturate ? kE4m3MaxCode : kE4m3Nan;
+  const uint32_t finite = choose(a < float_bits(0x1p-6f), subnormal, normal < largest ? normal : largest);
+  return choose(a > kFloatInf, kE4m3Nan, finite);
 }
 
 NIBBLE_HD constexpr uint8_t e4m3_encode(float x, ZeroSign zero_sign = ZeroSign::kKeepSign,

@@ -22,12 +22,12 @@ NIBBLE_HD constexpr float f16_decode(uint16_t bits) {
 // Overflow becomes infinity.
 NIBBLE_HD constexpr uint16_t f16_encode(float x) {
   const uint32_t a = magnitude_bits(x), sign = (float_bits(x) >> 16) & 0x8000u;
-  if (a > kFloatInf) return static_cast<uint16_t>(sign | 0x7e00u | ((a >> 13) & 0x3ffu));
-  if (a < float_bits(0x1p-14f)) {
-    return static_cast<uint16_t>(sign | static_cast<uint32_t>(nearest_multiple(bits_float(a), -24)));
-  }
   const uint32_t limited = a < float_bits(65536.0f) ? a : float_bits(65536.0f);
-  return static_cast<uint16_t>(sign | (round_bits_to_even(limited, 13) - (112u << 10)));
+  const uint32_t subnormal = static_cast<uint32_t>(nearest_multiple(bits_float(limited), -24));
+  const uint32_t normal = round_bits_to_even(limited, 13) - (112u << 10);
+  const uint32_t nan = 0x7e00u | ((a >> 13) & 0x3ffu);
+  const uint32_t finite = choose(a < float_bits(0x1p-14f), subnormal, normal);
+  return static_cast<uint16_t>(sign | choose(a > kFloatInf, nan, finite));
 }
 
 NIBBLE_HD constexpr float f16_round(float x) { return f16_decode(f16_encode(x)); }

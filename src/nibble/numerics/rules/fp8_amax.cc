@@ -4,13 +4,12 @@
 namespace nibble {
 namespace {
 
-struct Formula {
-  static constexpr int8_t kLow = 0, kHigh = 0;
-  Formula(const Format&, const TensorScale&) {}
+struct Formula : AmaxFormula {
+  using AmaxFormula::AmaxFormula;
 
   template <ScaleType kType>
-  uint32_t stored(float amax) const {
-    return scale_encode<kType>(amax_scale(amax, kE4m3Max));
+  uint32_t stored(const BlockStats& stats) const {
+    return scale_encode<kType>(amax_scale(stats.amax, kE4m3Max));
   }
 };
 
@@ -19,11 +18,6 @@ bool applies(const Format& format) { return format.element == Element::kE4M3 && 
 }  // namespace
 
 extern const ScaleRule kFp8Amax;
-const ScaleRule kFp8Amax = {.name = "fp8.amax",
-                            .summary = "amax / 448",
-                            .applies = applies,
-                            .tensor_scale = Fp8Rule<Formula>::tensor_scale,
-                            .block_scale = Fp8Rule<Formula>::block_scale,
-                            .block_scales = Fp8Rule<Formula>::block_scales};
+const ScaleRule kFp8Amax = fp8_rule<Formula>("fp8.amax", "amax / 448", applies);
 
 }  // namespace nibble

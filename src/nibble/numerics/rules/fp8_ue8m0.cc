@@ -4,14 +4,13 @@
 namespace nibble {
 namespace {
 
-struct Formula {
-  static constexpr int8_t kLow = 0, kHigh = 0;
-  Formula(const Format&, const TensorScale&) {}
+struct Formula : AmaxFormula {
+  using AmaxFormula::AmaxFormula;
 
   template <ScaleType kType>
-  uint32_t stored(float amax) const {
-    if constexpr (kType == ScaleType::kE8M0) return e8m0_round_up(amax / kE4m3Max);
-    return scale_encode<kType>(ue8m0_scale(amax));
+  uint32_t stored(const BlockStats& stats) const {
+    if constexpr (kType == ScaleType::kE8M0) return e8m0_round_up(stats.amax / kE4m3Max);
+    return scale_encode<kType>(ue8m0_scale(stats.amax));
   }
 };
 
@@ -23,11 +22,6 @@ bool applies(const Format& format) {
 }  // namespace
 
 extern const ScaleRule kFp8Ue8m0;
-const ScaleRule kFp8Ue8m0 = {.name = "fp8.ue8m0",
-                             .summary = "amax / 448 rounded up to a power of two",
-                             .applies = applies,
-                             .tensor_scale = Fp8Rule<Formula>::tensor_scale,
-                             .block_scale = Fp8Rule<Formula>::block_scale,
-                             .block_scales = Fp8Rule<Formula>::block_scales};
+const ScaleRule kFp8Ue8m0 = fp8_rule<Formula>("fp8.ue8m0", "amax / 448 rounded up to a power of two", applies);
 
 }  // namespace nibble

@@ -2,28 +2,28 @@
 //   s = (max - min) / 15    z = clamp(RNE(-8 - min / s), -8, 7)    q = clamp(RNE(x / s + z), -8, 7)
 // A zero block has scale 1 and codes 0 with zero point 0.
 #include "nibble/numerics/rules/applies.h"
+#include "nibble/numerics/rules/block_rule.h"
 #include "nibble/numerics/rules/float_scale.h"
-#include "nibble/numerics/scale_codec.h"
-#include "nibble/numerics/scale_rule.h"
 
 namespace nibble {
 namespace {
 
-BlockScale block_scale(const Format& format, const BlockStats& stats, const TensorScale&) {
-  BlockScale scale{.clamp_low = -8, .clamp_high = 7};
-  scale.stored = scale_encode(format.scale, int4_asymmetric_scale(stats.min, stats.max));
-  scale.value = scale_decode(format.scale, scale.stored);
-  scale.zero = int4_zero_code(stats.min, scale.value);
-  return scale;
-}
+struct Formula : AmaxFormula {
+  static constexpr BlockStatsNeeded kNeeds = BlockStatsNeeded::kMinMax;
+  static constexpr int8_t kLow = -8, kHigh = 7;
+  using AmaxFormula::AmaxFormula;
+
+  template <ScaleType kType>
+  uint32_t stored(const BlockStats& stats) const {
+    return scale_encode<kType>(int4_asymmetric_scale(stats.min, stats.max));
+  }
+
+  uint8_t zero(const BlockStats& stats, float value) const { return int4_zero_code(stats.min, value); }
+};
 
 }  // namespace
 
 extern const ScaleRule kInt4Asym;
-const ScaleRule kInt4Asym = {.name = "int4.asym",
-                             .summary = "(max - min) / 15 with a zero point",
-                             .applies = is_asymmetric_int4,
-                             .needs = BlockStatsNeeded::kMinMax,
-                             .block_scale = block_scale};
+const ScaleRule kInt4Asym = rule_from<Formula>("int4.asym", "(max - min) / 15 with a zero point", is_asymmetric_int4);
 
 }  // namespace nibble

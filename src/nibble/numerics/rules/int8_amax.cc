@@ -1,18 +1,18 @@
 // int8.amax: amax / 127, codes -127..127. Weights in INT8 are only read; this is the quantizer of INT8 activations.
-#include "nibble/numerics/rules/amax_rule.h"
 #include "nibble/numerics/rules/applies.h"
+#include "nibble/numerics/rules/block_rule.h"
 #include "nibble/numerics/rules/float_scale.h"
 
 namespace nibble {
 namespace {
 
-struct Formula {
+struct Formula : AmaxFormula {
   static constexpr int8_t kLow = -127, kHigh = 127;
-  Formula(const Format&, const TensorScale&) {}
+  using AmaxFormula::AmaxFormula;
 
   template <ScaleType kType>
-  uint32_t stored(float amax) const {
-    return scale_encode<kType>(amax_scale(amax, kInt8Range));
+  uint32_t stored(const BlockStats& stats) const {
+    return scale_encode<kType>(amax_scale(stats.amax, kInt8Range));
   }
 };
 
@@ -21,10 +21,6 @@ bool applies(const Format& format) { return format.element == Element::kInt8 && 
 }  // namespace
 
 extern const ScaleRule kInt8Amax;
-const ScaleRule kInt8Amax = {.name = "int8.amax",
-                             .summary = "amax / 127, codes -127..127",
-                             .applies = applies,
-                             .block_scale = AmaxRule<Formula>::block_scale,
-                             .block_scales = AmaxRule<Formula>::block_scales};
+const ScaleRule kInt8Amax = rule_from<Formula>("int8.amax", "amax / 127, codes -127..127", applies);
 
 }  // namespace nibble

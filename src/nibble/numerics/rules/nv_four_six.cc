@@ -15,27 +15,28 @@ struct Formula : NvFormula {
   using NvFormula::NvFormula;
 
   template <ScaleType>
-  uint32_t stored(float amax) const {
-    return nv_four_six_scale(amax, level, second, 1.0f);
+  uint32_t stored(const BlockStats& stats) const {
+    return nv_four_six_scale(stats.amax, second, 1.0f);
   }
 };
 
 int alternatives(const Format&, const BlockStats& stats, const TensorScale& scale, BlockScale* out) {
   if (stats.amax == 0) return 0;
-  out[0] = BlockScale{.stored = nv_four_six_scale(stats.amax, scale.level, scale.value, 1.5f)};
+  out[0] = BlockScale{.stored = nv_four_six_scale(stats.amax, nv_second(scale.level, scale.value), 1.5f)};
   out[0].value = scale_decode<ScaleType::kE4M3>(out[0].stored);
   return 1;
+}
+
+constexpr ScaleRule four_six() {
+  ScaleRule rule =
+      nv_rule<Formula>("nv.four_six", "each block's maximum becomes 6 or 4, whichever errs less", tensor_scale);
+  rule.alternatives = alternatives;
+  return rule;
 }
 
 }  // namespace
 
 extern const ScaleRule kNvFourSix;
-const ScaleRule kNvFourSix = {.name = "nv.four_six",
-                              .summary = "each block's maximum becomes 6 or 4, whichever errs less",
-                              .applies = is_nvfp4,
-                              .tensor_scale = tensor_scale,
-                              .block_scale = AmaxRule<Formula>::block_scale,
-                              .block_scales = AmaxRule<Formula>::block_scales,
-                              .alternatives = alternatives};
+const ScaleRule kNvFourSix = four_six();
 
 }  // namespace nibble

@@ -47,21 +47,24 @@ NIBBLE_HD constexpr float nv_single_level(float amax, SecondLevel level) {
   return largest >= 0x1p-6f && largest <= kE4m3Max ? 1.0f : nv_second_level(amax, kNvRange, level);
 }
 
-// The wished block scale before rounding: B / 6 over s2, in the order of operations of ModelOpt, or times g.
-NIBBLE_HD constexpr float nv_block_ratio(float amax, SecondLevel level, float second) {
-  return level == SecondLevel::kDivide ? second * (amax / kE2m1Max) : amax / (kE2m1Max * second);
+// The second level as a pair, so that one expression without a branch serves both forms: x / over * times.
+struct NvSecond {
+  float over, times;
+};
+NIBBLE_HD constexpr NvSecond nv_second(SecondLevel level, float second) {
+  return level == SecondLevel::kDivide ? NvSecond{1.0f, second} : NvSecond{second, 1.0f};
 }
 
-NIBBLE_HD constexpr uint32_t nv_block_scale(float amax, SecondLevel level, float second) {
-  return amax == 0 ? kNvZeroBlockScale : scale_encode<ScaleType::kE4M3>(nv_block_ratio(amax, level, second));
+// E4M3 code of B / (6 s2), in the order of operations of ModelOpt, or of (B / 6) g.
+NIBBLE_HD constexpr uint32_t nv_block_scale(float amax, NvSecond second) {
+  const float ratio = amax / (kE2m1Max * second.over) * second.times;
+  return choose(amax == 0, kNvZeroBlockScale, scale_encode<ScaleType::kE4M3>(ratio));
 }
 
 // Four-over-six: `factor` is 1 (the block's largest magnitude becomes 6) or 1.5 (it becomes 4).
-NIBBLE_HD constexpr uint32_t nv_four_six_scale(float amax, SecondLevel level, float second, float factor) {
-  if (amax == 0) return kNvZeroBlockScale;
-  const float sixth = amax / kE2m1Max;
-  const float base = level == SecondLevel::kDivide ? sixth * second : sixth / second;
-  return scale_encode<ScaleType::kE4M3>(base * factor);
+NIBBLE_HD constexpr uint32_t nv_four_six_scale(float amax, NvSecond second, float factor) {
+  const float base = amax / kE2m1Max / second.over * second.times;
+  return choose(amax == 0, kNvZeroBlockScale, scale_encode<ScaleType::kE4M3>(base * factor));
 }
 
 }  // namespace nibble

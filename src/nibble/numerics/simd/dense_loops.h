@@ -57,19 +57,19 @@ static void store(Element element, const float* in, uint64_t count, std::byte* o
   }
 }
 
-// Largest magnitude of 16-bit patterns. `columns` is how many were looked at.
+// Largest magnitude pattern of whole vectors of 16-bit elements.
 template <typename V>
-NIBBLE_VEC uint32_t abs_max_16(const std::byte* in, uint64_t count, uint64_t* columns) {
-  constexpr uint64_t kPerVector = 2 * V::kLanes;
+NIBBLE_VEC uint16_t abs_max_16(const std::byte* in, uint64_t count) {
   auto most = V::set_int(0);
-  uint64_t i = 0;
-  for (; i + kPerVector <= count; i += kPerVector) {
+  for (uint64_t i = 0; i < count; i += 2 * V::kLanes) {
     most = V::max_u16(most, V::and_int(V::load_raw(in + 2 * i), V::set_int(0x7fff7fff)));
   }
-  *columns = i;
-  const uint32_t low = V::largest(V::and_int(most, V::set_int(0xffff)));
-  const uint32_t high = V::largest(V::template shift_right<16>(most));
-  return low > high ? low : high;
+  const auto halves = V::max_int(V::and_int(most, V::set_int(0xffff)), V::template shift_right<16>(most));
+  return static_cast<uint16_t>(V::largest(halves));
+}
+
+NIBBLE_VEC uint32_t float_pattern(Element element, uint16_t pattern) {
+  return float_bits(element == Element::kBF16 ? bf16_decode(pattern) : f16_decode(pattern));
 }
 
 template <typename V>
@@ -78,8 +78,8 @@ static uint32_t abs_max(Element element, const std::byte* in, uint64_t count) {
   uint32_t most = 0;
   if (element == Element::kBF16 || element == Element::kF16) {
     size = 2;
-    const auto pattern = static_cast<uint16_t>(abs_max_16<V>(in, count, &done));
-    most = float_bits(element == Element::kBF16 ? bf16_decode(pattern) : f16_decode(pattern));
+    done = count - count % (2 * V::kLanes);
+    most = float_pattern(element, abs_max_16<V>(in, done));
   } else if (element == Element::kF32) {
     size = 4;
     auto largest = V::set_int(0);
@@ -136,12 +136,52 @@ static void block_abs_max(const float* x, uint64_t cols, uint64_t block_cols, fl
   }
 }
 
+// 16-bit elements without the detour over float32.
+template <typename V>
+static void dense_block_abs_max(Element element, const std::byte* in, uint64_t cols, uint64_t block_cols, float* amax) {
+  const bool short_elements = element == Element::kBF16 || element == Element::kF16;
+  if (!short_elements || block_cols % (2 * V::kLanes) != 0) {
+    return scalar_kernels().dense_block_abs_max(element, in, cols, block_cols, amax);
+  }
+  const uint64_t whole = cols / block_cols;
+  for (uint64_t b = 0; b < whole; ++b) {
+    const uint32_t most = float_pattern(element, abs_max_16<V>(in + 2 * b * block_cols, block_cols));
+    if (most > float_bits(amax[b])) amax[b] = bits_float(most);
+  }
+  const uint64_t done = whole * block_cols;
+  scalar_kernels().dense_block_abs_max(element, in + 2 * done, cols - done, block_cols, amax + whole);
+}
+
+// Eight blocks at a time, as above: minima first, then maxima, since sixteen vectors at once do not fit the registers.
+// Lanes start from zeros, which minimum and maximum include anyway.
+template <typename V>
+NIBBLE_VEC uint64_t min_max_of_8_blocks(const float* x, uint64_t cols, uint64_t block_cols, float* min, float* max) {
+  uint64_t b = 0;
+  for (; (b + 8) * block_cols <= cols; b += 8) {
+    typename V::F most[8];
+    for (uint64_t i = 0; i < 8; ++i) {
+      const float* block = x + (b + i) * block_cols;
+      most[i] = V::min(V::load(block), V::set(0.0f));
+      for (uint64_t k = V::kLanes; k < block_cols; k += V::kLanes) most[i] = V::min(V::load(block + k), most[i]);
+    }
+    V::smallest_of_8(most, min + b);
+    for (uint64_t i = 0; i < 8; ++i) {
+      const float* block = x + (b + i) * block_cols;
+      most[i] = V::max(V::load(block), V::set(0.0f));
+      for (uint64_t k = V::kLanes; k < block_cols; k += V::kLanes) most[i] = V::max(V::load(block + k), most[i]);
+    }
+    V::largest_floats_of_8(most, max + b);
+  }
+  return b;
+}
+
 template <typename V>
 static void block_min_max(const float* x, uint64_t cols, uint64_t block_cols, float* min, float* max) {
   if (block_cols % V::kLanes != 0 && block_cols < cols) {
     return scalar_kernels().block_min_max(x, cols, block_cols, min, max);
   }
-  for (uint64_t b = 0, start = 0; start < cols; start += block_cols, ++b) {
+  uint64_t b = min_max_of_8_blocks<V>(x, cols, block_cols, min, max);
+  for (uint64_t start = b * block_cols; start < cols; start += block_cols, ++b) {
     const uint64_t count = start + block_cols < cols ? block_cols : cols - start;
     auto low = V::broadcast(min + b), high = V::broadcast(max + b);
     uint64_t k = 0;

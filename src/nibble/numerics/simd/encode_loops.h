@@ -13,7 +13,7 @@
 
 namespace nibble::simd {
 
-inline constexpr uint64_t kStep = 32;
+inline constexpr uint64_t kStep = kSumStep;
 
 // |2 * value| of E2M1 to its magnitude code; 13 is what stands for -0, the other gaps are never looked up.
 inline constexpr uint8_t kE2m1OfDoubled[16] = {0, 1, 2, 3, 4, 0, 5, 0, 6, 0, 0, 0, 7, 0, 0, 0};
@@ -23,11 +23,12 @@ struct EncodeMode {
   Element quotient = Element::kF32;  // or kBF16
   bool signed_zeros = false;         // job.arithmetic.zero_sign is not kCanonical
   bool zero_points = false;          // job.zero is there
+  bool reciprocals = false;          // job.reciprocal is there
 };
 
 template <typename V>
 struct BlockVectors {
-  typename V::F divisor, multiplier, zero;
+  typename V::F divisor, multiplier, zero;  // with EncodeMode::reciprocals `divisor` is the reciprocal
 };
 
 // A vector of codes before packing, and of decoded elements before the multiplication.
@@ -49,6 +50,15 @@ NIBBLE_VEC typename V::F round_quotient(typename V::F t) {
   }
 }
 
+template <typename V, EncodeMode kMode>
+NIBBLE_VEC typename V::F quotient(typename V::F x, const BlockVectors<V>& block) {
+  if constexpr (kMode.reciprocals) {
+    return V::mul(x, block.divisor);
+  } else {
+    return round_quotient<V, kMode.quotient>(V::div(x, block.divisor));
+  }
+}
+
 // t rounded to a multiple of 2^(exponent(t) - kMantissaBits), the exponent at least that of `smallest`.
 template <typename V, int kMantissaBits>
 NIBBLE_VEC typename V::F round_to_mantissa(typename V::F t, float smallest) {
@@ -61,7 +71,7 @@ NIBBLE_VEC typename V::F round_to_mantissa(typename V::F t, float smallest) {
 // Doubled values in -12..12: what look_up_with_sign() takes. -13 stands for -0.
 template <typename V, EncodeMode kMode>
 NIBBLE_VEC Quantized<V> quantize_e2m1(typename V::F x, const BlockVectors<V>& block) {
-  const auto t = round_quotient<V, kMode.quotient>(V::div(x, block.divisor));
+  const auto t = quotient<V, kMode>(x, block);
   const auto limited = V::min(V::max(t, V::set(-6.0f)), V::set(6.0f));
   const auto value = round_to_mantissa<V, 1>(limited, 1.0f);
   auto code = V::to_int(V::add(value, value));
@@ -71,34 +81,32 @@ NIBBLE_VEC Quantized<V> quantize_e2m1(typename V::F x, const BlockVectors<V>& bl
   return {code, value};
 }
 
-// Magnitude codes with the sign of x, -128 for -0.
+// Magnitude codes with the sign of t, -128 for -0; the value has its sign too.
 template <typename V, EncodeMode kMode>
 NIBBLE_VEC Quantized<V> quantize_e4m3(const EncodeJob& job, typename V::F x, const BlockVectors<V>& block) {
-  const auto t = round_quotient<V, kMode.quotient>(V::div(x, block.divisor));
-  const auto magnitude = V::from_bits(V::and_int(V::bits(t), V::set_int(0x7fffffff)));
-  const auto limited = V::min(magnitude, V::set(448.0f));
+  const auto t = quotient<V, kMode>(x, block);
+  const auto limited = V::min(V::max(t, V::set(-448.0f)), V::set(448.0f));
   const auto exponent = V::and_int(V::bits(limited), V::set_int(0x7f800000));
   const auto binade = V::max_int(exponent, V::set_int(__builtin_bit_cast(int32_t, 0x1p-6f)));
-  const auto shifter = V::add_int(binade, V::set_int(20 << 23));
+  const auto shifter = V::add_int(binade, V::set_int((20 << 23) + 0x400000));
   const auto sum = V::add(limited, V::from_bits(shifter));
-  // The sum's last bits count steps; each binade above the smallest starts 8 codes higher.
+  const auto value = V::sub(sum, V::from_bits(shifter));
+  // The sum's last bits count signed steps; each binade above the smallest starts 8 codes further out.
   const auto steps = V::sub_int(V::bits(sum), shifter);
   const auto base = V::sub_int(V::template shift_right<20>(binade), V::set_int(121 << 3));
-  auto code = V::with_sign(V::add_int(steps, base), t);
-  const auto size = V::sub(sum, V::from_bits(shifter));
+  auto code = V::add_int(steps, V::with_sign(base, t));
   if constexpr (kMode.signed_zeros) {
     code = job.arithmetic.zero_sign == ZeroSign::kKeepSign
-               ? V::where_signed_and_zero(t, size, V::set_int(-128), code)
-               : V::where_negative_and_zero(t, size, V::set_int(-128), code);
+               ? V::where_signed_and_zero(t, value, V::set_int(-128), code)
+               : V::where_negative_and_zero(t, value, V::set_int(-128), code);
   }
-  const auto sign = V::and_int(V::bits(t), V::set_int(static_cast<int32_t>(0x80000000u)));
-  return {code, V::from_bits(V::or_int(V::bits(size), sign))};
+  return {code, value};
 }
 
 // Signed integers; the value is q - zero.
 template <typename V, EncodeMode kMode>
 NIBBLE_VEC Quantized<V> quantize_integer(const EncodeJob& job, typename V::F x, const BlockVectors<V>& block) {
-  auto t = round_quotient<V, kMode.quotient>(V::div(x, block.divisor));
+  auto t = quotient<V, kMode>(x, block);
   if constexpr (kMode.zero_points) t = round_quotient<V, kMode.quotient>(V::add(t, block.zero));
   const auto code = V::to_int(V::min(V::max(t, V::set(job.low)), V::set(job.high)));
   auto value = V::to_float(code);
@@ -126,10 +134,11 @@ NIBBLE_VEC void store_codes(std::byte* out, const typename V::I* codes) {
   if constexpr (kElement == Element::kInt8) V::store_bytes(out, bytes);
 }
 
-template <typename V>
+template <typename V, EncodeMode kMode>
 NIBBLE_VEC BlockVectors<V> load_block(const EncodeJob& job, uint64_t b) {
-  return {V::broadcast(job.divisor + b), V::broadcast(job.multiplier + b),
-          job.zero != nullptr ? V::broadcast(job.zero + b) : V::set(0.0f)};
+  const float* divisor = kMode.reciprocals ? job.reciprocal : job.divisor;
+  return {V::broadcast(divisor + b), V::broadcast(job.multiplier + b),
+          kMode.zero_points && job.zero != nullptr ? V::broadcast(job.zero + b) : V::set(0.0f)};
 }
 
 template <typename V>
@@ -143,14 +152,18 @@ NIBBLE_VEC void encode_step(const EncodeJob& job, uint64_t k, const BlockVectors
                             const BlockVectors<V>& second, SumVectors<V>* sums) {
   constexpr uint64_t kVectors = kStep / V::kLanes;
   typename V::I codes[kVectors];
+  typename V::F signal[kVectors], noise[kVectors];
   for (uint64_t v = 0; v < kVectors; ++v) {
     const BlockVectors<V>& block = v < kVectors / 2 ? first : second;
     const auto x = V::load(job.x + k + v * V::kLanes);
     const Quantized<V> q = quantize<V, kElement, kMode>(job, x, block);
     codes[v] = q.code;
-    V::add_squares(x, &sums->signal);
-    V::add_squares(V::sub(x, V::mul(q.value, block.multiplier)), &sums->noise);
+    const auto error = V::sub(x, V::mul(q.value, block.multiplier));
+    signal[v] = V::mul(x, x);
+    noise[v] = V::mul(error, error);
   }
+  V::add_step(signal, &sums->signal);
+  V::add_step(noise, &sums->noise);
   constexpr uint64_t kBytes = kElement == Element::kE2M1 || kElement == Element::kInt4 ? kStep / 2 : kStep;
   store_codes<V, kElement>(job.codes + k / kStep * kBytes, codes);
 }
@@ -165,6 +178,7 @@ static inline void encode_rest(const EncodeJob& job, uint64_t start, RowSums* su
   rest.block_cols -= start % job.block_cols;
   rest.divisor += b;
   rest.multiplier += b;
+  rest.reciprocal = nullptr;
   if (rest.zero != nullptr) rest.zero += b;
   const bool nibbles = job.element == Element::kE2M1 || job.element == Element::kInt4;
   rest.codes += nibbles ? start / 2 : start;
@@ -178,12 +192,12 @@ static void encode_loop(const EncodeJob& job, RowSums* sums) {
   if (job.block_cols == kStep / 2) {
     for (; k + kStep <= job.cols; k += kStep) {
       const uint64_t b = k / (kStep / 2);
-      encode_step<V, kElement, kMode>(job, k, load_block<V>(job, b), load_block<V>(job, b + 1), &lanes);
+      encode_step<V, kElement, kMode>(job, k, load_block<V, kMode>(job, b), load_block<V, kMode>(job, b + 1), &lanes);
     }
   } else {
     for (uint64_t b = 0, start = 0; start < job.cols; ++b, start += job.block_cols) {
       const uint64_t end = start + job.block_cols < job.cols ? start + job.block_cols : job.cols;
-      const BlockVectors<V> block = load_block<V>(job, b);
+      const BlockVectors<V> block = load_block<V, kMode>(job, b);
       for (; k + kStep <= end; k += kStep) encode_step<V, kElement, kMode>(job, k, block, block, &lanes);
     }
   }
@@ -192,19 +206,27 @@ static void encode_loop(const EncodeJob& job, RowSums* sums) {
   encode_rest(job, k, sums);
 }
 
-// Noise of one block whose columns are a multiple of the vector's.
+// Noise of one block of 16 columns or a multiple of 32.
 template <typename V, Element kElement>
 NIBBLE_VEC double noise_of_block(const EncodeJob& job, uint64_t b) {
   constexpr EncodeMode kWithZeros = {.zero_points = true};
-  const BlockVectors<V> block = load_block<V>(job, b);
-  typename V::Lanes noise = V::zero_lanes();
+  constexpr uint64_t kVectors = kStep / V::kLanes;
+  const BlockVectors<V> block = load_block<V, kWithZeros>(job, b);
+  typename V::Lanes sums = V::zero_lanes();
   const float* x = job.x + b * job.block_cols;
-  for (uint64_t k = 0; k < job.block_cols; k += V::kLanes) {
-    const auto vector = V::load(x + k);
-    const Quantized<V> q = quantize<V, kElement, kWithZeros>(job, vector, block);
-    V::add_squares(V::sub(vector, V::mul(q.value, block.multiplier)), &noise);
+  for (uint64_t k = 0; k < job.block_cols; k += kStep) {
+    typename V::F noise[kVectors];
+    for (uint64_t v = 0; v < kVectors; ++v) {
+      noise[v] = V::set(0.0f);
+      if (k + v * V::kLanes >= job.block_cols) continue;
+      const auto vector = V::load(x + k + v * V::kLanes);
+      const Quantized<V> q = quantize<V, kElement, kWithZeros>(job, vector, block);
+      const auto error = V::sub(vector, V::mul(q.value, block.multiplier));
+      noise[v] = V::mul(error, error);
+    }
+    V::add_step(noise, &sums);
   }
-  return V::total(noise);
+  return V::total(sums);
 }
 
 template <typename V, Element kElement>
@@ -227,6 +249,10 @@ static void encode_with_quotient(const EncodeJob& job, RowSums* sums) {
     if (job.zero != nullptr) return encode_loop<V, kElement, kZeros>(job, sums);
   } else if constexpr (kElement != Element::kInt8) {
     if (job.arithmetic.zero_sign != ZeroSign::kCanonical) return encode_loop<V, kElement, kSigned>(job, sums);
+    if constexpr (kQuotient == Element::kF32) {
+      constexpr EncodeMode kReciprocals = {.reciprocals = true};
+      if (job.reciprocal != nullptr) return encode_loop<V, kElement, kReciprocals>(job, sums);
+    }
   }
   encode_loop<V, kElement, kPlain>(job, sums);
 }
@@ -243,7 +269,7 @@ static void encode_element_type(const EncodeJob& job, RowSums* sums) {
 // What the loops leave to the scalar kernels.
 static inline bool is_rare(const EncodeJob& job) {
   const ZeroSign zero_sign = job.arithmetic.zero_sign;
-  return job.arithmetic.ties != Ties::kEven || job.arithmetic.quotient == Element::kF16 ||
+  return job.wide || job.arithmetic.ties != Ties::kEven || job.arithmetic.quotient == Element::kF16 ||
          zero_sign == ZeroSign::kZeroIsNegative ||
          (job.element == Element::kE2M1 && zero_sign == ZeroSign::kKeepSign) ||
          (job.element == Element::kInt8 && job.zero != nullptr) || !has_vector_blocks(job);
@@ -265,8 +291,8 @@ static void encode(const EncodeJob& job, RowSums* sums) {
 
 template <typename V>
 static void block_noise(const EncodeJob& job, double* noise) {
-  const bool plain = job.arithmetic == Arithmetic{};
-  if (!plain || job.block_cols % V::kLanes != 0 || job.cols % job.block_cols != 0) {
+  const bool whole = job.block_cols == kStep / 2 || job.block_cols % kStep == 0;
+  if (job.wide || !whole || !(job.arithmetic == Arithmetic{}) || job.cols % job.block_cols != 0) {
     return scalar_kernels().block_noise(job, noise);
   }
   switch (job.element) {

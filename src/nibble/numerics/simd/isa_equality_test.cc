@@ -115,9 +115,26 @@ std::vector<float> hazard_blocks() {
   return values;
 }
 
+// Each rule once, in the format with the smallest blocks that it applies to.
+std::vector<QuantizeOptions> every_rule_once() {
+  std::vector<QuantizeOptions> all;
+  for (const ScaleRule* rule : scale_rules()) {
+    for (const char* name : {"int4-g16", "int4-g16-asym", "mxfp4", "mxfp8", "nvfp4", "fp8-block1x16", "int8-g16"}) {
+      const Format format = parse_format(name);
+      if (rule->applies(format)) all.push_back({.format = format, .rule = {rule, false}});
+    }
+  }
+  return all;
+}
+
 TEST(IsaEquality, C35_a_million_random_blocks_under_every_rule) {
-  const DenseMatrix x = dense_matrix(random_blocks(35, 1000448), 1000448 / 32, 1024, Element::kF32);
-  for (const QuantizeOptions& options : all_options(false)) expect_same_everywhere(x.view(), options);
+  for (const QuantizeOptions& options : every_rule_once()) {
+    // 1,000,448 blocks of 16 or 32, in rows of 1024.
+    const uint64_t rows = 1000448 / (1024 / options.format.block_cols);
+    static const std::vector<float> values = random_blocks(35, 1000448);
+    const std::vector<float> part(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(rows * 1024));
+    expect_same_everywhere(dense_matrix(part, rows, 1024, Element::kF32).view(), options);
+  }
 }
 
 TEST(IsaEquality, C35_maxima_beside_powers_of_two_under_every_rule_and_search) {
@@ -132,9 +149,24 @@ TEST(IsaEquality, C35_maxima_beside_powers_of_two_under_every_rule_and_search) {
 }
 
 TEST(IsaEquality, SearchesOverRandomBlocks) {
-  const DenseMatrix x = dense_matrix(random_blocks(36, 20000), 20000 / 32, 1024, Element::kF32);
+  const DenseMatrix x = dense_matrix(random_blocks(36, 4000), 4000 / 32, 1024, Element::kF32);
   for (const QuantizeOptions& options : all_options(true)) {
     if (options.rule.mse) expect_same_everywhere(x.view(), options);
+  }
+}
+
+// Magnitudes whose squares float32 cannot hold are summed another way, and extremes of the exponent range scale to
+// subnormals.
+TEST(IsaEquality, TinyAndHugeMagnitudes) {
+  for (const QuantizeOptions& options : all_options(true)) {
+    for (const int exponent : {-149, -135, -127, -100, -60, -41, -39, 59, 61, 100, 126}) {
+      std::vector<float> values(3 * 256);
+      for (uint64_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<float>(std::ldexp(2 * random_uniform(44, i) - 1, exponent));
+      }
+      if (check_shape(options.format, 3, 256)) continue;
+      expect_same_everywhere(dense_matrix(values, 3, 256, Element::kF32).view(), options);
+    }
   }
 }
 
@@ -160,16 +192,17 @@ TEST(IsaEquality, OddShapesUnalignedPointersAndEveryDenseType) {
   for (const QuantizeOptions& options : all_options(true)) {
     for (const uint64_t cols : {1u, 7u, 16u, 33u, 48u, 96u, 160u, 240u, 1032u, 2880u}) {
       if (check_shape(options.format, 5, cols)) continue;
-      const std::vector<float> values = special_values(37 * cols);
+      constexpr uint64_t kRows = 9;
+      const std::vector<float> values = special_values(kRows * cols);
       for (const Element element : {Element::kBF16, Element::kF16, Element::kF32, Element::kF64}) {
-        const DenseMatrix x = dense_matrix(values, 37, cols, element);
+        const DenseMatrix x = dense_matrix(values, kRows, cols, element);
         // One byte off any alignment, rows three bytes apart.
         const uint64_t row_bytes = cols * element_bits(element) / 8, stride = row_bytes + 3;
-        std::vector<std::byte> moved(1 + 37 * stride);
-        for (uint64_t row = 0; row < 37; ++row) {
+        std::vector<std::byte> moved(1 + kRows * stride);
+        for (uint64_t row = 0; row < kRows; ++row) {
           std::memcpy(moved.data() + 1 + row * stride, x.bytes.data() + row * row_bytes, row_bytes);
         }
-        expect_same_everywhere({moved.data() + 1, element, 37, cols, stride}, options);
+        expect_same_everywhere({moved.data() + 1, element, kRows, cols, stride}, options);
       }
     }
   }

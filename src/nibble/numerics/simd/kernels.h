@@ -14,12 +14,19 @@
 
 namespace nibble::simd {
 
-// Sums of squares of a row: column k adds to lane k % 8, in ascending k. Squares of float32 numbers are exact in
-// float64, so fused and separate operations agree.
+inline constexpr uint64_t kSumStep = 32;
+
+// Sums of squares of a row in eight float64 lanes. Columns are taken in steps of 32 from the row's start, missing ones
+// as 0; in each step lane j receives one number, four squares of float32 added in float32:
+//   (x[j]^2 + x[j+16]^2) + (x[j+8]^2 + x[j+24]^2)
+// That costs a third of squaring in float64, and is good to 2^-22 of each such number. It needs magnitudes whose
+// squares float32 can hold: pieces beyond kWideBelow and kWideAbove are summed element by element in float64
+// (EncodeJob::wide).
 struct RowSums {
   double signal[8] = {};
   double noise[8] = {};
 };
+inline constexpr float kWideBelow = 0x1p-40f, kWideAbove = 0x1p60f;
 
 // The lanes in one fixed order.
 inline double sum_of_lanes(const double* lanes) {
@@ -35,8 +42,10 @@ struct EncodeJob {
   uint64_t block_cols = 0;
   const float* divisor = nullptr;     // one per block, as in BlockCoding
   const float* multiplier = nullptr;  // one per block; may be the same array
+  const float* reciprocal = nullptr;  // 1 / divisor where divisors are powers of two: x * it is the quotient; or null
   const float* zero = nullptr;        // one per block, or null for none
   float low = 0, high = 0;
+  bool wide = false;  // sums in float64 from the start
   std::byte* codes = nullptr;
 };
 
@@ -61,13 +70,14 @@ struct Kernels {
   // Pattern of the largest magnitude of dense elements as float32; from 0x7f800000 on there is an infinity or a NaN.
   uint32_t (*abs_max)(Element element, const std::byte* in, uint64_t count);
   // Per block: the larger of what stands in the array and the largest magnitude, compared as patterns like abs_max, so
-  // that infinities and NaNs win; or the minimum and maximum of x, where NaNs may be lost.
+  // that infinities and NaNs win; or the minimum and maximum of x and 0, where NaNs may be lost.
   void (*block_abs_max)(const float* x, uint64_t cols, uint64_t block_cols, float* amax);
+  void (*dense_block_abs_max)(Element element, const std::byte* in, uint64_t cols, uint64_t block_cols, float* amax);
   void (*block_min_max)(const float* x, uint64_t cols, uint64_t block_cols, float* min, float* max);
   // `sums` may be null.
   void (*encode)(const EncodeJob& job, RowSums* sums);
-  // Adds to noise[b] the sum of (x - decoded)^2 over block b, lanes counted from the start of the block; writes no
-  // codes.
+  // Adds to noise[b] the sum of (x - decoded)^2 over block b, in lanes and steps as above, but from the start of the
+  // block; writes no codes.
   void (*block_noise)(const EncodeJob& job, double* noise);
   void (*decode)(const DecodeJob& job);
 };

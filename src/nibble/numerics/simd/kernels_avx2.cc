@@ -8,9 +8,16 @@
 namespace nibble::simd {
 
 const Kernels& avx2_kernels() {
-  static constexpr Kernels kTable = {Isa::kAvx2,       load<VecAvx2>,          store<VecAvx2>,
-                                     abs_max<VecAvx2>, block_abs_max<VecAvx2>, block_min_max<VecAvx2>,
-                                     encode<VecAvx2>,  block_noise<VecAvx2>,   decode<VecAvx2>};
+  static constexpr Kernels kTable = {Isa::kAvx2,
+                                     load<VecAvx2>,
+                                     store<VecAvx2>,
+                                     abs_max<VecAvx2>,
+                                     block_abs_max<VecAvx2>,
+                                     dense_block_abs_max<VecAvx2>,
+                                     block_min_max<VecAvx2>,
+                                     encode<VecAvx2>,
+                                     block_noise<VecAvx2>,
+                                     decode<VecAvx2>};
   return kTable;
 }
 

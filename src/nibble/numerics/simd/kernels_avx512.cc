@@ -8,9 +8,16 @@
 namespace nibble::simd {
 
 const Kernels& avx512_kernels() {
-  static constexpr Kernels kTable = {Isa::kAvx512,       load<VecAvx512>,          store<VecAvx512>,
-                                     abs_max<VecAvx512>, block_abs_max<VecAvx512>, block_min_max<VecAvx512>,
-                                     encode<VecAvx512>,  block_noise<VecAvx512>,   decode<VecAvx512>};
+  static constexpr Kernels kTable = {Isa::kAvx512,
+                                     load<VecAvx512>,
+                                     store<VecAvx512>,
+                                     abs_max<VecAvx512>,
+                                     block_abs_max<VecAvx512>,
+                                     dense_block_abs_max<VecAvx512>,
+                                     block_min_max<VecAvx512>,
+                                     encode<VecAvx512>,
+                                     block_noise<VecAvx512>,
+                                     decode<VecAvx512>};
   return kTable;
 }
 

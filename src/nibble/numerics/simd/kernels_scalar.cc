@@ -72,6 +72,14 @@ void block_abs_max(const float* x, uint64_t cols, uint64_t block_cols, float* am
   }
 }
 
+void dense_block_abs_max(Element element, const std::byte* in, uint64_t cols, uint64_t block_cols, float* amax) {
+  const uint64_t size = element_bits(element) / 8;
+  for (uint64_t start = 0, b = 0; start < cols; start += block_cols, ++b) {
+    const uint32_t most = abs_max(element, in + start * size, std::min(block_cols, cols - start));
+    amax[b] = bits_float(std::max(float_bits(amax[b]), most));
+  }
+}
+
 void block_min_max(const float* x, uint64_t cols, uint64_t block_cols, float* min, float* max) {
   for (uint64_t k = 0; k < cols; ++k) {
     const uint64_t b = k / block_cols;
@@ -80,12 +88,40 @@ void block_min_max(const float* x, uint64_t cols, uint64_t block_cols, float* mi
   }
 }
 
+// Sums of one row or block: squares are collected over a step, then added lane by lane.
+class SquareSums {
+ public:
+  SquareSums(double* lanes, bool wide) : lanes_(lanes), wide_(wide) {}
+
+  void add(uint64_t column, float x) {
+    if (wide_) {
+      const double exact = x;
+      lanes_[column % 8] += exact * exact;
+    } else {
+      squares_[column % kSumStep] = x * x;
+    }
+  }
+
+  void end_step() {
+    for (uint64_t j = 0; j < 8 && !wide_; ++j) {
+      lanes_[j] += (squares_[j] + squares_[j + 16]) + (squares_[j + 8] + squares_[j + 24]);
+    }
+    std::fill_n(squares_, kSumStep, 0.0f);
+  }
+
+ private:
+  double* lanes_;
+  bool wide_;
+  float squares_[kSumStep] = {};
+};
+
 BlockCoding block_of(const EncodeJob& job, uint64_t b) {
   return {job.divisor[b], job.multiplier[b], job.zero != nullptr ? job.zero[b] : 0.0f, job.low, job.high};
 }
 
+template <Element kElement>
 void put_code(const EncodeJob& job, uint64_t k, uint8_t code) {
-  if (element_bits(job.element) == 8) {
+  if (kElement == Element::kE4M3 || kElement == Element::kInt8) {
     job.codes[k] = std::byte{code};
   } else if (k % 2 == 0) {
     job.codes[k / 2] = std::byte{code};
@@ -94,16 +130,37 @@ void put_code(const EncodeJob& job, uint64_t k, uint8_t code) {
   }
 }
 
-void encode(const EncodeJob& job, RowSums* sums) {
+template <Element kElement>
+void encode_as(const EncodeJob& job, RowSums* sums) {
+  RowSums ignored;
+  SquareSums signal(sums != nullptr ? sums->signal : ignored.signal, job.wide);
+  SquareSums noise(sums != nullptr ? sums->noise : ignored.noise, job.wide);
+  uint64_t next_block = 0, block_end = 0;
+  BlockCoding block;
   for (uint64_t k = 0; k < job.cols; ++k) {
-    const BlockCoding block = block_of(job, k / job.block_cols);
+    if (k == block_end) {
+      block = block_of(job, next_block++);
+      block_end += job.block_cols;
+    }
     const float x = job.x[k];
-    const uint8_t code = encode_element(job.element, x, block, job.arithmetic);
-    put_code(job, k, code);
-    if (sums == nullptr) continue;
-    const double signal = x, noise = x - decode_element(job.element, code, block);
-    sums->signal[k % 8] += signal * signal;
-    sums->noise[k % 8] += noise * noise;
+    const uint8_t code = encode_element(kElement, x, block, job.arithmetic);
+    put_code<kElement>(job, k, code);
+    signal.add(k, x);
+    noise.add(k, x - decode_element(kElement, code, block));
+    if (k % kSumStep == kSumStep - 1 || k + 1 == job.cols) {
+      signal.end_step();
+      noise.end_step();
+    }
+  }
+}
+
+void encode(const EncodeJob& job, RowSums* sums) {
+  switch (job.element) {
+    case Element::kE2M1: return encode_as<Element::kE2M1>(job, sums);
+    case Element::kE4M3: return encode_as<Element::kE4M3>(job, sums);
+    case Element::kInt4: return encode_as<Element::kInt4>(job, sums);
+    case Element::kInt8: return encode_as<Element::kInt8>(job, sums);
+    default: NIBBLE_CHECK(!"an element with a scale");
   }
 }
 
@@ -112,11 +169,12 @@ void block_noise(const EncodeJob& job, double* noise) {
     const BlockCoding block = block_of(job, b);
     const uint64_t count = std::min(job.block_cols, job.cols - start);
     double lanes[8] = {};
+    SquareSums sums(lanes, job.wide);
     for (uint64_t i = 0; i < count; ++i) {
       const float x = job.x[start + i];
       const uint8_t code = encode_element(job.element, x, block, job.arithmetic);
-      const double error = x - decode_element(job.element, code, block);
-      lanes[i % 8] += error * error;
+      sums.add(i, x - decode_element(job.element, code, block));
+      if (i % kSumStep == kSumStep - 1 || i + 1 == count) sums.end_step();
     }
     noise[b] += sum_of_lanes(lanes);
   }
@@ -145,8 +203,8 @@ void decode(const DecodeJob& job) {
 }  // namespace
 
 const Kernels& scalar_kernels() {
-  static constexpr Kernels kTable = {Isa::kScalar,  load,   store,       abs_max, block_abs_max,
-                                     block_min_max, encode, block_noise, decode};
+  static constexpr Kernels kTable = {Isa::kScalar,        load,          store,  abs_max,     block_abs_max,
+                                     dense_block_abs_max, block_min_max, encode, block_noise, decode};
   return kTable;
 }
 

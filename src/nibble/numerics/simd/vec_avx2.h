@@ -79,11 +79,11 @@ struct VecAvx2 {
     _mm256_storeu_pd(p, lanes.low);
     _mm256_storeu_pd(p + 4, lanes.high);
   }
-  NIBBLE_VEC void add_squares(F a, Lanes* lanes) {
-    const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(a));
-    const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));
-    lanes->low = _mm256_fmadd_pd(low, low, lanes->low);
-    lanes->high = _mm256_fmadd_pd(high, high, lanes->high);
+  // Four vectors of squares, 32 columns: one number for each of the 8 lanes (RowSums).
+  NIBBLE_VEC void add_step(const F* squares, Lanes* lanes) {
+    const __m256 sum = _mm256_add_ps(_mm256_add_ps(squares[0], squares[2]), _mm256_add_ps(squares[1], squares[3]));
+    lanes->low = _mm256_add_pd(lanes->low, _mm256_cvtps_pd(_mm256_castps256_ps128(sum)));
+    lanes->high = _mm256_add_pd(lanes->high, _mm256_cvtps_pd(_mm256_extractf128_ps(sum, 1)));
   }
   // In the order of sum_of_lanes().
   NIBBLE_VEC double total(const Lanes& lanes) {
@@ -187,6 +187,21 @@ struct VecAvx2 {
     const I low = four(pair(a[0], a[1]), pair(a[2], a[3])), high = four(pair(a[4], a[5]), pair(a[6], a[7]));
     const I all = max_int(_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31));
     store(out, from_bits(max_int(all, bits(load(out)))));
+  }
+  // out[i] = the extreme of out[i] and the lanes of a[i], for 8 vectors of floats.
+  template <typename Combine>
+  NIBBLE_VEC void combine_8(const F* a, float* out, Combine combine) {
+    const auto pair = [&](F p, F q) { return combine(_mm256_unpacklo_ps(p, q), _mm256_unpackhi_ps(p, q)); };
+    const auto four = [&](F p, F q) { return combine(_mm256_shuffle_ps(p, q, 0x44), _mm256_shuffle_ps(p, q, 0xee)); };
+    const F low = four(pair(a[0], a[1]), pair(a[2], a[3])), high = four(pair(a[4], a[5]), pair(a[6], a[7]));
+    const F all = combine(_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31));
+    store(out, combine(all, load(out)));
+  }
+  NIBBLE_VEC void smallest_of_8(const F* a, float* out) {
+    combine_8(a, out, [](F p, F q) { return _mm256_min_ps(p, q); });
+  }
+  NIBBLE_VEC void largest_floats_of_8(const F* a, float* out) {
+    combine_8(a, out, [](F p, F q) { return _mm256_max_ps(p, q); });
   }
 };
 

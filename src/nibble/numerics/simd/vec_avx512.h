@@ -71,11 +71,11 @@ struct VecAvx512 {
   NIBBLE_VEC Lanes load_lanes(const double* p) { return {_mm512_loadu_pd(p)}; }
   NIBBLE_VEC Lanes zero_lanes() { return {_mm512_setzero_pd()}; }
   NIBBLE_VEC void store_lanes(double* p, const Lanes& lanes) { _mm512_storeu_pd(p, lanes.all); }
-  // Columns 0-7, then 8-15: a lane sums in ascending column order.
-  NIBBLE_VEC void add_squares(F a, Lanes* lanes) {
-    const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(a));
-    const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1));
-    lanes->all = _mm512_fmadd_pd(high, high, _mm512_fmadd_pd(low, low, lanes->all));
+  // Two vectors of squares, 32 columns: one number for each of the 8 lanes (RowSums).
+  NIBBLE_VEC void add_step(const F* squares, Lanes* lanes) {
+    const __m512 sum = _mm512_add_ps(squares[0], squares[1]);
+    const __m256 all = _mm256_add_ps(_mm512_castps512_ps256(sum), _mm512_extractf32x8_ps(sum, 1));
+    lanes->all = _mm512_add_pd(lanes->all, _mm512_cvtps_pd(all));
   }
   NIBBLE_VEC double total(const Lanes& lanes) {
     const __m256d halves = _mm256_add_pd(_mm512_castpd512_pd256(lanes.all), _mm512_extractf64x4_pd(lanes.all, 1));
@@ -157,6 +157,27 @@ struct VecAvx512 {
         _mm256_max_epi32(_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31));
     const __m256i before = _mm256_castps_si256(_mm256_loadu_ps(out));
     _mm256_storeu_ps(out, _mm256_castsi256_ps(_mm256_max_epi32(all, before)));
+  }
+  // out[i] = the extreme of out[i] and the lanes of a[i], for 8 vectors of floats.
+  template <typename Combine>
+  NIBBLE_VEC void combine_8(const F* a, float* out, Combine combine) {
+    const auto half = [&](F p) { return combine(_mm512_castps512_ps256(p), _mm512_extractf32x8_ps(p, 1)); };
+    const auto pair = [&](F p, F q) {
+      const __m256 x = half(p), y = half(q);
+      return combine(_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
+    };
+    const auto four = [&](__m256 p, __m256 q) {
+      return combine(_mm256_shuffle_ps(p, q, 0x44), _mm256_shuffle_ps(p, q, 0xee));
+    };
+    const __m256 low = four(pair(a[0], a[1]), pair(a[2], a[3])), high = four(pair(a[4], a[5]), pair(a[6], a[7]));
+    const __m256 all = combine(_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31));
+    _mm256_storeu_ps(out, combine(all, _mm256_loadu_ps(out)));
+  }
+  NIBBLE_VEC void smallest_of_8(const F* a, float* out) {
+    combine_8(a, out, [](__m256 p, __m256 q) { return _mm256_min_ps(p, q); });
+  }
+  NIBBLE_VEC void largest_floats_of_8(const F* a, float* out) {
+    combine_8(a, out, [](__m256 p, __m256 q) { return _mm256_max_ps(p, q); });
   }
 };
 

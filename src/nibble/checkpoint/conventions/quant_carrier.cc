@@ -1,4 +1,4 @@
-#include "nibble/checkpoint/quant_carrier.h"
+#include "nibble/checkpoint/conventions/quant_carrier.h"
 
 #include <fmt/format.h>
 
