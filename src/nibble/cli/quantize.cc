@@ -53,44 +53,25 @@ std::pair<uint32_t, uint32_t> parse_worker(const std::string& text) {
   return {i, n};
 }
 
-NamedRule rule_of(const QuantizeArgs& args, const Format& format, BitExact bit_exact) {
-  if (format.is_dense() && !args.rule.empty()) {
-    throw Error("a 16-bit target has no scale rule").value("rule", args.rule).way_out("leave --rule out");
-  }
-  if (format.is_dense()) return {};
-  if (!args.rule.empty()) return parse_rule(args.rule, format);
-  if (bit_exact == BitExact::kNone) return default_rule(format);
-  const std::string_view rule = bit_exact_rule(bit_exact, format);
-  if (rule.empty()) {
-    throw Error("that library writes nothing in this format")
-        .value("library", args.bit_exact)
-        .value("format", format.name)
-        .way_out("leave --bit-exact-with out");
-  }
-  return parse_rule(rule, format);
-}
-
-// Bytes of a library are wanted in the layout of that library, where it is one of ours.
-std::string layout_of(const QuantizeArgs& args, const Format& format) {
-  if (!args.layout.empty() || args.bit_exact.empty()) return args.layout;
-  for (const Convention* convention : conventions()) {
-    if (convention->name() == args.bit_exact && convention->can_write(format)) return args.bit_exact;
-  }
-  return "";
+// A library's bytes come by its own rule; a rule that was given stands, and is judged where it is used.
+NamedRule rule_of(const std::string& given, const QuantizeRequest& request) {
+  if (request.rule_given) return parse_rule(given, request.format);
+  const std::string_view library = bit_exact_rule(request.bit_exact, request.format);
+  return library.empty() ? default_rule(request.format) : parse_rule(library, request.format);
 }
 
 QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common) {
   QuantizeRequest request;
   request.source = args.source;
   request.target = args.target;
-  request.format = parse_format(args.format);
-  if (!family_of(request.format).writable)
-    throw Error("this format can be read, not written").value("format", args.format).way_out(format_help());
-  if (args.bit_exact == "compressed-tensors") request.bit_exact = BitExact::kCompressedTensors;
-  if (args.bit_exact == "modelopt") request.bit_exact = BitExact::kModelOpt;
+  request.format = parse_writable_format(args.format);
+  if (args.bit_exact == library_name(BitExact::kCompressedTensors)) request.bit_exact = BitExact::kCompressedTensors;
+  if (args.bit_exact == library_name(BitExact::kModelOpt)) request.bit_exact = BitExact::kModelOpt;
   request.rule_given = !args.rule.empty();
-  request.rule = rule_of(args, request.format, request.bit_exact);
-  request.layout = layout_of(args, request.format);
+  if (request.format.is_dense() && request.rule_given)
+    throw Error("a 16-bit target has no scale rule").value("rule", args.rule).way_out("leave --rule out");
+  if (!request.format.is_dense()) request.rule = rule_of(args.rule, request);
+  request.layout = args.layout;
   request.include = args.include;
   request.keep = args.keep;
   request.generic = args.generic;
