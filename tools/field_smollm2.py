@@ -18,6 +18,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import warnings
 
 import gguf
 import torch
@@ -128,6 +129,7 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)  # many times faster than two where other programs share the cores
     transformers.utils.logging.set_verbosity_error()
+    warnings.simplefilter("ignore")
     folder = options.work / "bf16"
 
     def source(report):

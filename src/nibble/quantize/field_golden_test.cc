@@ -76,6 +76,19 @@ TEST(FieldGolden, WhatLibrariesWroteIsDecodedAsTheyDo) {
   }
 }
 
+// Its experts are smaller than a block: one scale each, which must not be taken for that of a whole tensor.
+TEST(FieldGolden, WhatIsInTheTargetFormatKeepsItsBytes) {
+  log::set_level(log::Level::kOff);
+  const testing::TempDir dir;
+  QuantizeRequest request = request_for(Json{{"source", "deepseek_v3_fp8"}}, "fp8-block", dir / "target");
+  request.rule = default_rule(request.format);
+  for (const QuantizeRow& row : quantize(request).tensors) {
+    if (row.role != "routed_expert") continue;
+    EXPECT_EQ(row.action, "recast") << row.name << ": " << row.reason;
+  }
+  EXPECT_EQ(digest(dir / "target", false), digest(testing::golden_dir() / "models/deepseek_v3_fp8", false));
+}
+
 TEST(FieldGolden, TheBytesOfALibraryAreReproduced) {
   log::set_level(log::Level::kOff);
   ASSERT_GE(golden().at("write").size(), 50u);

