@@ -111,7 +111,7 @@ TEST(Checkpoint, ConfigsAndTheirFaults) {
   Findings findings = folder.scan();
   ASSERT_THAT(rules(findings), ElementsAre("bad-config"));
   EXPECT_EQ(findings[0].file, (folder / "config.json").string());
-  EXPECT_EQ(value_of(findings[0], "byte"), "8");
+  EXPECT_EQ(value_of(findings[0], "byte"), "7");
   write_atomically(folder / "config.json", std::string_view("[1]"));
   EXPECT_THAT(rules(folder.scan()), ElementsAre("bad-config"));
   std::filesystem::remove(folder / "config.json");
