@@ -9,7 +9,15 @@ class Runs(CaseTest):
     def test_C17_memory_does_not_grow_with_the_layers(self):
         peaks = []
         for layers in (1, 4):
-            tensors, config = qwen3_moe(layers=layers, experts=64, hidden=512, width=256, heads=4, kv_heads=2)
+            tensors, config = qwen3_moe(layers=1, experts=1, hidden=512, width=256, heads=4, kv_heads=2)
+            config.update(num_hidden_layers=layers, num_experts=64)
+            one = {n: t for n, t in tensors.items() if n.startswith("model.layers.0.")}
+            for n, entry in one.items():
+                for layer in range(layers):
+                    for e in range(64 if ".experts." in n else 1):
+                        tensors[n.replace("layers.0.", "layers.%d." % layer).replace("experts.0.", "experts.%d." % e)] = entry
+                    if n.endswith("mlp.gate.weight"):
+                        tensors[n.replace("layers.0.", "layers.%d." % layer)] = ("BF16", [64, 512], entry[2] * 64)
             source = write_folder(self.dir / ("s%d" % layers), tensors, config)
             outcome = self.done("quantize", source, self.dir / ("t%d" % layers), "--format", "int4-g32", "--threads", "1")
             peaks.append(outcome.json["peak_rss_bytes"])

@@ -54,6 +54,9 @@ void add_common(CLI::App& app, CommonOptions& common) {
 int run_guarded(const std::function<int()>& body, const CommonOptions& common) {
   try {
     return body();
+  } catch (const UsageError& error) {
+    refuse(error, common);
+    return kExitUsage;
   } catch (const Error& error) {
     return refuse(error, common);
   } catch (const std::bad_alloc&) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "nibble/base/error.h"
 #include "nibble/base/json.h"
 
 namespace CLI {
@@ -20,6 +21,12 @@ struct CommonOptions {
   bool json = false, quiet = false, no_color = false;
   int threads = 0;  // 0: default_threads()
   int thread_count() const;
+};
+
+// Options that contradict each other or hold what cannot be: worded like any error, exit code 2.
+class UsageError : public Error {
+ public:
+  explicit UsageError(const Error& error) : Error(error) {}
 };
 
 enum ExitCode { kExitDone = 0, kExitRefused = 1, kExitUsage = 2 };

@@ -93,21 +93,22 @@ std::string inspect_text(const Checkpoint& checkpoint, const Model& model, const
   return text;
 }
 
+// Shards that are missing or listed wrongly are verify's to judge: what is there can be listed. A file that cannot be
+// read is an error here too.
 bool unreadable(const Finding& finding) {
-  return finding.rule == "bad-header" || finding.rule == "no-weights" || finding.rule == "duplicate-tensor";
+  return finding.severity == Severity::kError && finding.rule != "missing-file" && finding.rule != "index-mismatch";
 }
 
 int inspect(const std::string& path, const CommonOptions& common) {
   Findings findings;
   const Checkpoint checkpoint = Checkpoint::scan(path, {ReadMode::kPread, false, common.thread_count()}, &findings);
+  for (const Finding& finding : findings) {
+    if (unreadable(finding)) throw error_of(finding);
+  }
   const Model model = load_model(checkpoint, &findings);
   const auto groups = group(checkpoint, model);
   uint64_t bytes = 0;
   for (const StoredTensor& tensor : checkpoint.tensors()) bytes += tensor.bytes;
-  // A file that cannot be read is an error here too; contradictions inside are verify's to judge.
-  for (const Finding& finding : findings) {
-    if (finding.severity == Severity::kError && unreadable(finding)) throw error_of(finding);
-  }
   if (common.json) {
     print_json(inspect_json(checkpoint, model, groups, bytes, findings));
   } else {

@@ -48,30 +48,33 @@ std::pair<uint32_t, uint32_t> parse_worker(const std::string& text) {
     return code == std::errc() && end == part.data() + part.size();
   };
   if (parts.size() != 2 || !number(parts[0], &i) || !number(parts[1], &n) || i < 1 || i > n) {
-    throw CLI::ValidationError("--worker",
-                               fmt::format("`{}` is not I/N with 1 <= I <= N (for example 2/8)", printable(text)));
+    throw Error("--worker takes I/N with 1 <= I <= N").value("worker", text).way_out("write for example --worker 2/8");
   }
   return {i, n};
+}
+
+// A library's bytes come by its own rule; a rule that was given stands, and is judged where it is used.
+NamedRule rule_of(const std::string& given, const QuantizeRequest& request) {
+  if (request.rule_given) return parse_rule(given, request.format);
+  const std::string_view library = bit_exact_rule(request.bit_exact, request.format);
+  return library.empty() ? default_rule(request.format) : parse_rule(library, request.format);
 }
 
 QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common) {
   QuantizeRequest request;
   request.source = args.source;
   request.target = args.target;
-  request.format = parse_format(args.format);
-  if (!family_of(request.format).writable)
-    throw Error("this format can be read, not written").value("format", args.format).way_out(format_help());
+  request.format = parse_writable_format(args.format);
+  if (args.bit_exact == library_name(BitExact::kCompressedTensors)) request.bit_exact = BitExact::kCompressedTensors;
+  if (args.bit_exact == library_name(BitExact::kModelOpt)) request.bit_exact = BitExact::kModelOpt;
   request.rule_given = !args.rule.empty();
-  if (!request.format.is_dense())
-    request.rule = request.rule_given ? parse_rule(args.rule, request.format) : default_rule(request.format);
   if (request.format.is_dense() && request.rule_given)
     throw Error("a 16-bit target has no scale rule").value("rule", args.rule).way_out("leave --rule out");
+  if (!request.format.is_dense()) request.rule = rule_of(args.rule, request);
   request.layout = args.layout;
   request.include = args.include;
   request.keep = args.keep;
   request.generic = args.generic;
-  if (args.bit_exact == "compressed-tensors") request.bit_exact = BitExact::kCompressedTensors;
-  if (args.bit_exact == "modelopt") request.bit_exact = BitExact::kModelOpt;
   request.unify_scales = args.unify;
   request.shard_bytes = parse_bytes(args.shard_size);
   if (!args.worker.empty()) std::tie(request.worker, request.workers) = parse_worker(args.worker);
@@ -162,7 +165,12 @@ std::string result_text(const QuantizeResult& result) {
 }
 
 int run_quantize(const QuantizeArgs& args, const CommonOptions& common) {
-  const QuantizeRequest request = request_of(args, common);
+  QuantizeRequest request;
+  try {
+    request = request_of(args, common);
+  } catch (const Error& error) {
+    throw UsageError(error);
+  }
   const QuantizeResult result = quantize(request);
   if (common.json) {
     print_json(result_json(result));

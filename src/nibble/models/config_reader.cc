@@ -121,6 +121,11 @@ double ConfigReader::positive_or(Keys keys, double fallback) const {
   return find_double(keys) ? positive(keys) : fallback;
 }
 
+double ConfigReader::not_negative_or(Keys keys, double fallback) const {
+  const auto value = find_double(keys);
+  return value && *value == 0 ? 0 : positive_or(keys, fallback);
+}
+
 bool ConfigReader::flag_or(Keys keys, bool fallback) const {
   return first_of<bool>(keys, *this, [this](const char* key) { return json_bool(*object_, key, source_); })
       .value_or(fallback);

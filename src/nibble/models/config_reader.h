@@ -37,6 +37,7 @@ class ConfigReader {
   // Finite numbers above 0.
   double positive(Keys keys) const;
   double positive_or(Keys keys, double fallback) const;
+  double not_negative_or(Keys keys, double fallback) const;
   bool flag_or(Keys keys, bool fallback) const;
   std::string text_or(Keys keys, std::string fallback) const;
   // Absent or null: nothing. Error if the list does not hold `length` entries (any length for 0) of the right type.

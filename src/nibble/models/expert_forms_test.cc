@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nibble/models/families/configs_test.h"
+#include "nibble/models/model_data_test.h"
 
 namespace nibble {
 namespace {

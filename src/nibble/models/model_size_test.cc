@@ -4,8 +4,9 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "nibble/models/families/test_configs.h"
-#include "nibble/models/tiny_model.h"
+#include "nibble/models/model.h"
+#include "nibble/models/model_data_test.h"
+#include "nibble/testing/temp_dir.h"
 
 namespace nibble {
 namespace {

@@ -3,66 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
-
-#include "nibble/base/check.h"
 #include "nibble/base/strings.h"
 #include "nibble/models/tiny_model_test.h"
+#include "nibble/testing/temp_dir.h"
 
 namespace nibble {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::tiny_from;
+using testing::load;
+using testing::Loaded;
 using testing::tiny_gpt_oss;
+using testing::tiny_kimi_k25;
 using testing::tiny_qwen3;
 using testing::TinyModel;
-
-struct Loaded {
-  Findings findings;
-  Model model;
-
-  std::vector<Finding> of(const std::string& rule, Severity severity = Severity::kError) const {
-    std::vector<Finding> found;
-    std::copy_if(findings.begin(), findings.end(), std::back_inserter(found),
-                 [&](const Finding& f) { return f.rule == rule && f.severity == severity; });
-    return found;
-  }
-  const ParamSpec& param(const std::string& name) const {
-    const int64_t at = model.table.find(name);
-    NIBBLE_CHECK(at >= 0);
-    return model.params[static_cast<size_t>(at)];
-  }
-  const Weight& weight(const std::string& name) const {
-    const int64_t at = model.table.find(name);
-    NIBBLE_CHECK(at >= 0);
-    return model.table.weights()[static_cast<size_t>(at)];
-  }
-  size_t count(Role role) const {
-    return static_cast<size_t>(
-        std::count_if(model.params.begin(), model.params.end(), [&](const ParamSpec& p) { return p.role == role; }));
-  }
-  std::string value(const Finding& finding, const std::string& key) const {
-    for (const auto& [name, text] : finding.values) {
-      if (name == key) return text;
-    }
-    return "";
-  }
-};
-
-Loaded load(const Path& path) {
-  Loaded loaded;
-  const Checkpoint checkpoint = Checkpoint::open(path);
-  loaded.model = load_model(checkpoint, &loaded.findings);
-  return loaded;
-}
-
-Loaded load(const TinyModel& tiny) {
-  const testing::TempDir dir;
-  return load(tiny.write(dir.path() / "m"));
-}
+using testing::value_of;
 
 // ---- everything fits
 
@@ -85,21 +41,19 @@ TEST_P(GoldenModel, matches_without_a_remark) {
     EXPECT_EQ(loaded.model.params[i].name, loaded.model.table.weights()[i].name);
 }
 
-INSTANTIATE_TEST_SUITE_P(Folders, GoldenModel,
-                         ::testing::Values(Golden{"qwen3_moe", "qwen3_moe", 24}, Golden{"mixtral", "mixtral", 24},
-                                           Golden{"minimax_m2", "minimax_m2", 24}, Golden{"glm4_moe", "glm4_moe", 12},
-                                           Golden{"deepseek_v3", "deepseek_v3", 12},
-                                           Golden{"kimi_k2", "deepseek_v3", 12}, Golden{"gpt_oss", "gpt_oss", 4},
-                                           Golden{"llama", "llama", 0}, Golden{"gpt_oss_mxfp4", "gpt_oss", 4},
-                                           Golden{"qwen3_moe_int4", "qwen3_moe", 24},
-                                           Golden{"qwen3_moe_nvfp4", "qwen3_moe", 24},
-                                           Golden{"deepseek_v3_fp8", "deepseek_v3", 12},
-                                           Golden{"llama_gguf/model.gguf", "llama", 0},
-                                           Golden{"gpt_oss_gguf/model.gguf", "gpt_oss", 6}),
-                         [](const auto& test) {
-                           const std::string folder = test.param.folder;
-                           return folder.substr(0, folder.find('/'));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Folders, GoldenModel,
+    ::testing::Values(Golden{"qwen3_moe", "qwen3_moe", 24}, Golden{"mixtral", "mixtral", 24},
+                      Golden{"minimax_m2", "minimax_m2", 24}, Golden{"glm4_moe", "glm4_moe", 12},
+                      Golden{"deepseek_v3", "deepseek_v3", 12}, Golden{"kimi_k2", "deepseek_v3", 12},
+                      Golden{"gpt_oss", "gpt_oss", 4}, Golden{"llama", "llama", 0},
+                      Golden{"gpt_oss_mxfp4", "gpt_oss", 4}, Golden{"qwen3_moe_int4", "qwen3_moe", 24},
+                      Golden{"qwen3_moe_nvfp4", "qwen3_moe", 24}, Golden{"deepseek_v3_fp8", "deepseek_v3", 12},
+                      Golden{"llama_gguf/model.gguf", "llama", 0}, Golden{"gpt_oss_gguf/model.gguf", "gpt_oss", 6}),
+    [](const auto& test) {
+      const std::string folder = test.param.folder;
+      return folder.substr(0, folder.find('/'));
+    });
 
 TEST(Model, tiny_of_the_cases_has_45_tensors) {
   const TinyModel tiny = tiny_qwen3();
@@ -160,7 +114,7 @@ TEST(Model, a_dense_stack_stored_the_other_way_is_refused_with_both_shapes) {
 TEST(Model, gpt_oss_experts_one_by_one) {
   TinyModel tiny = tiny_gpt_oss();
   tiny.erase_experts();
-  const ModelSpec spec = find_family(tiny.config)->parse(tiny.config, "");
+  const ModelSpec spec = tiny.spec();
   for (int32_t layer : {0, 1}) {
     visit_experts(spec, layer, ExpertStorage::kPerExpert,
                   [&](ParamSpec&& param) { tiny.add(param.name, param.shape); });
@@ -196,7 +150,7 @@ TEST(Model, qwen3_in_the_gpt_oss_layout) {
 
 TEST(Model, one_layer_may_differ_from_the_next) {
   TinyModel tiny = tiny_qwen3();
-  std::erase_if(tiny.tensors, [](const auto& t) { return starts_with(t.first, "model.layers.1.mlp.experts."); });
+  tiny.erase_prefix("model.layers.1.mlp.experts.");
   for (const char* projection : {"gate_proj", "up_proj"})
     tiny.add(std::string("model.layers.1.mlp.experts.") + projection, {4, 32, 64});
   tiny.add("model.layers.1.mlp.experts.down_proj", {4, 64, 32});
@@ -245,11 +199,11 @@ TEST(Model, C53_unexpected_names_are_counted_and_the_nearest_is_named) {
   EXPECT_EQ(first.severity, Severity::kError);
   EXPECT_THAT(first.message, HasSubstr("24 unmatched tensors, 24 empty parameters"));
   EXPECT_EQ(first.tensor, "model.layers.0.mlp.switch_mlp.0.down_proj.weight");
-  EXPECT_EQ(loaded.value(first, "nearest"), "model.layers.0.mlp.experts.0.down_proj.weight");
+  EXPECT_EQ(value_of(first, "nearest"), "model.layers.0.mlp.experts.0.down_proj.weight");
   // One finding a kind: gate, up and down on either side, and the summary.
   EXPECT_EQ(loaded.of("unmatched-tensor").size(), 4U);
   EXPECT_EQ(loaded.of("empty-parameter").size(), 3U);
-  EXPECT_EQ(loaded.value(loaded.of("empty-parameter")[0], "count"), "8");
+  EXPECT_EQ(value_of(loaded.of("empty-parameter")[0], "count"), "8");
 }
 
 TEST(Model, C55_a_missing_router_is_named) {
@@ -303,7 +257,7 @@ TEST(Model, ties) {
   TinyModel tiny = tiny_qwen3();
   tiny.tensors.erase("lm_head.weight");
   ASSERT_EQ(load(tiny).of("tie-mismatch").size(), 1U);
-  tiny.config["tie_word_embeddings"] = true;
+  tiny.set("tie_word_embeddings", "true");
   EXPECT_TRUE(load(tiny).findings.empty());
   tiny.add("lm_head.weight", {256, 64});
   EXPECT_EQ(load(tiny).of("tie-mismatch", Severity::kWarning).size(), 1U);
@@ -311,7 +265,7 @@ TEST(Model, ties) {
 
 TEST(Model, a_configuration_that_cannot_be_read) {
   TinyModel tiny = tiny_qwen3();
-  tiny.config.erase("moe_intermediate_size");
+  tiny.set("moe_intermediate_size", "");
   const Loaded loaded = load(tiny);
   ASSERT_EQ(loaded.findings.size(), 1U);
   EXPECT_EQ(loaded.findings[0].rule, "bad-config");
@@ -322,8 +276,8 @@ TEST(Model, a_configuration_that_cannot_be_read) {
 
 TEST(Model, an_unknown_family_has_unknown_roles) {
   TinyModel tiny = tiny_qwen3();
-  tiny.config["model_type"] = "mystery";
-  tiny.config["architectures"] = Json::array({"MysteryForCausalLM"});
+  tiny.set("model_type", "\"mystery\"");
+  tiny.set("architectures", R"(["MysteryForCausalLM"])");
   const Loaded loaded = load(tiny);
   ASSERT_EQ(loaded.of("unknown-family", Severity::kNote).size(), 1U);
   EXPECT_EQ(loaded.model.family, nullptr);
@@ -333,18 +287,26 @@ TEST(Model, an_unknown_family_has_unknown_roles) {
 
 // ---- what the name says although no family lists it
 
-TEST(Model, biases_cache_scales_and_rotary_tables_have_roles) {
+TEST(Model, C65_biases_cache_scales_and_rotary_tables_have_roles) {
   TinyModel tiny = tiny_qwen3();
   const std::string attention = "model.layers.0.self_attn.";
   tiny.add(attention + "q_proj.bias", {64});
-  for (const char* scale : {"k_scale", "v_scale", "kv_scale"}) tiny.add(attention + scale, {1}, Dtype::kF32);
+  // C65: the field's spellings.
+  const std::vector<std::string> scales{"k_scale",
+                                        "v_scale",
+                                        "kv_scale",
+                                        "k_proj.k_scale",
+                                        "v_proj.v_scale",
+                                        "k_proj.output_scale",
+                                        "v_proj.output_scale"};
+  for (const std::string& scale : scales) tiny.add(attention + scale, {1}, Dtype::kF32);
   tiny.add(attention + "rotary_emb.inv_freq", {8}, Dtype::kF32);
   const Loaded loaded = load(tiny);
   for (const Finding& finding : loaded.findings) ADD_FAILURE() << finding.rule << " " << finding.message;
   EXPECT_EQ(loaded.param(attention + "q_proj.bias").role, Role::kBias);
   EXPECT_EQ(loaded.param(attention + "q_proj.bias").projection, Projection::kQ);
-  for (const char* name : {"k_scale", "v_scale", "kv_scale", "rotary_emb.inv_freq"})
-    EXPECT_EQ(loaded.param(attention + name).role, Role::kAttention) << name;
+  EXPECT_EQ(loaded.param(attention + "rotary_emb.inv_freq").role, Role::kAttention);
+  for (const std::string& scale : scales) EXPECT_EQ(loaded.param(attention + scale).role, Role::kAttention) << scale;
 }
 
 TEST(Model, a_bias_of_the_wrong_length) {
@@ -353,14 +315,8 @@ TEST(Model, a_bias_of_the_wrong_length) {
   EXPECT_EQ(load(tiny).of("shape-mismatch").size(), 1U);
 }
 
-constexpr const char* kTinyKimi = R"({"model_type": "kimi_k25", "text_config": {"model_type": "kimi_k2",
-  "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "q_lora_rank": 32, "kv_lora_rank": 32,
-  "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16, "n_routed_experts": 4, "num_experts_per_tok": 2,
-  "moe_intermediate_size": 32, "n_shared_experts": 1, "intermediate_size": 128, "first_k_dense_replace": 1,
-  "vocab_size": 256, "rms_norm_eps": 1e-5, "rope_theta": 50000, "num_nextn_predict_layers": 1}})";
-
 TEST(Model, the_vision_tower_is_another_part) {
-  TinyModel tiny = tiny_from(kTinyKimi);
+  TinyModel tiny = tiny_kimi_k25();
   tiny.add("vision_tower.encoder.blocks.0.wqkv.weight", {96, 32});
   tiny.add("mm_projector.proj.0.weight", {64, 32});
   const Loaded loaded = load(tiny);
@@ -372,7 +328,7 @@ TEST(Model, the_vision_tower_is_another_part) {
 }
 
 TEST(Model, mtp_layers_may_be_missing_but_not_in_part) {
-  TinyModel tiny = tiny_from(kTinyKimi);
+  TinyModel tiny = tiny_kimi_k25();
   const std::string mtp = "language_model.model.layers.2.";
   EXPECT_TRUE(load(tiny).findings.empty());
   tiny.add(mtp + "something.weight", {64});
@@ -383,7 +339,7 @@ TEST(Model, mtp_layers_may_be_missing_but_not_in_part) {
   const auto partial = load(tiny).of("empty-parameter", Severity::kWarning);
   ASSERT_EQ(partial.size(), 1U);
   EXPECT_EQ(partial[0].tensor, mtp + "mlp.experts.2.up_proj.weight");
-  std::erase_if(tiny.tensors, [&](const auto& t) { return starts_with(t.first, mtp); });
+  tiny.erase_prefix(mtp);
   EXPECT_TRUE(load(tiny).findings.empty());
 }
 

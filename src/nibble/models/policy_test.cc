@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "nibble/models/families/configs_test.h"
+#include "nibble/models/model_data_test.h"
 
 namespace nibble {
 namespace {

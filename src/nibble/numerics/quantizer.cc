@@ -16,16 +16,6 @@
 namespace nibble {
 namespace {
 
-const char* library_name(BitExact who) {
-  switch (who) {
-    case BitExact::kNone: return "";
-    case BitExact::kCompressedTensors: return "compressed-tensors";
-    case BitExact::kModelOpt: return "modelopt";
-    case BitExact::kGgml: return "ggml";
-  }
-  return "";
-}
-
 const BitExactRecipe* recipe_of(const QuantizeOptions& options) {
   return options.bit_exact == BitExact::kNone ? nullptr : bit_exact_recipe(options.bit_exact, options.format);
 }
@@ -100,6 +90,16 @@ bool encode_dense(const DenseView& rows, Element element, std::byte* out, ErrorS
 }
 
 }  // namespace
+
+std::string_view library_name(BitExact who) {
+  switch (who) {
+    case BitExact::kNone: return "";
+    case BitExact::kCompressedTensors: return "compressed-tensors";
+    case BitExact::kModelOpt: return "modelopt";
+    case BitExact::kGgml: return "ggml";
+  }
+  return "";
+}
 
 AbsMax abs_max(const DenseView& rows) {
   const simd::Kernels& kernels = simd::kernels();

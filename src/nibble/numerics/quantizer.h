@@ -28,6 +28,8 @@ enum class BitExact : uint8_t {
   kGgml,  // int4.extreme8 in int4-g32 with binary16 scales (Q4_0), mx.floor in mxfp4
 };
 
+std::string_view library_name(BitExact who);  // "compressed-tensors", as on the command line; "" for kNone
+
 // The rule whose bytes that library writes into this format; "" if it writes none, or not by any of our rules.
 std::string_view bit_exact_rule(BitExact who, const Format& format);
 

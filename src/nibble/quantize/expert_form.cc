@@ -50,6 +50,7 @@ class Arranger {
       }
     }
     check_fused_complete();
+    mark_transposed();
     return std::move(outs_);
   }
 
@@ -207,6 +208,17 @@ class Arranger {
             .way_out("run `nibble verify` on the source")
             .way_out("--layout compressed-tensors");
       }
+    }
+  }
+
+  // A stack that comes from another form (single experts, GGUF) is written as the family's own dense stacks are.
+  void mark_transposed() {
+    if (request_.form != ExpertForm::kFusedInterleaved || model_.spec.expert_naming.native != Fusion::kInterleaved)
+      return;
+    for (OutWeight& out : outs_) {
+      const bool stack = is_expert_part(out.param) && is_stack(out.param) && out.param.role == Role::kRoutedExpert &&
+                         (out.param.fusion == Fusion::kInterleaved || out.param.projection == Projection::kDown);
+      if (stack && out.shape.size() == 3) out.param.transposed_when_dense = true;
     }
   }
 

@@ -67,9 +67,9 @@ std::string refusal(const std::function<void(GgufFile*)>& change) {
   return "";
 }
 
-class TokenizerTexts : public ::testing::TestWithParam<std::string> {};
+class TokenizerJson : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(TokenizerTexts, AreWhatTheTokenizersLibraryWrites) {
+TEST_P(TokenizerJson, IsWhatTheTokenizersLibraryWrites) {
   GgufFile gguf = golden_gguf();
   set(&gguf, "tokenizer.ggml.pre", {GetParam()});
   if (GetParam() == "llama-bpe") erase(&gguf, "tokenizer.ggml.add_bos_token");  // its own default: added
@@ -77,10 +77,10 @@ TEST_P(TokenizerTexts, AreWhatTheTokenizersLibraryWrites) {
   EXPECT_EQ(json_of(gguf, "tokenizer.json").dump(1), golden.dump(1));
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryPreTokenizer, TokenizerTexts,
+INSTANTIATE_TEST_SUITE_P(EveryPreTokenizer, TokenizerJson,
                          ::testing::Values("gpt-2", "smollm", "llama-bpe", "qwen2", "gpt-4o", "deepseek-v3"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& test) {
+                           std::string name = test.param;
                            std::erase(name, '-');
                            return name;
                          });
@@ -137,8 +137,7 @@ TEST(TokenizerTexts, UserDefinedTokensAreAddedButNotSpecial) {
 
 TEST(TokenizerTexts, MergesOfTokensWithSpacesAreCutWhereBothSidesExist) {
   GgufFile gguf = golden_gguf();
-  for (const char* token : {"a ", "b", "a b"}) {
-    if (std::string_view(token) == "b") continue;  // a byte symbol: already there
+  for (const char* token : {"a ", "a b"}) {  // "b" is there as a byte's symbol
     list(&gguf, "tokens").push_back({std::string(token)});
     list(&gguf, "token_type").push_back({int64_t{1}});
   }

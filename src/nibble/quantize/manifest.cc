@@ -13,16 +13,6 @@
 namespace nibble {
 namespace {
 
-std::string_view bit_exact_name(BitExact bit_exact) {
-  switch (bit_exact) {
-    case BitExact::kNone: return "";
-    case BitExact::kCompressedTensors: return "compressed-tensors";
-    case BitExact::kModelOpt: return "modelopt";
-    case BitExact::kGgml: return "ggml";
-  }
-  return "";
-}
-
 std::string file_sha256(const Path& path) {
   constexpr uint64_t kChunk = uint64_t{4} << 20;
   const InputFile file = InputFile::open(path);
@@ -48,7 +38,7 @@ Json recipe_json(const Model& model, const OutputPlan& plan, const QuantizeReque
   recipe["include"] = request.include;
   recipe["keep"] = request.keep;
   recipe["generic"] = request.generic;
-  recipe["bit_exact_with"] = bit_exact_name(request.bit_exact);
+  recipe["bit_exact_with"] = library_name(request.bit_exact);
   recipe["unify_scales"] = request.unify_scales;
   recipe["shard_bytes"] = request.shard_bytes;
   recipe["sha256_inputs"] = request.sha256_inputs;

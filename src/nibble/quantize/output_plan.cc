@@ -42,6 +42,11 @@ const Convention* source_layout(const Model& model, const Format& format) {
 const Convention* choose_layout(const Model& model, const QuantizeRequest& request) {
   if (request.format.is_dense()) return nullptr;
   if (!request.layout.empty()) return &parse_layout(request.layout, request.format);
+  // That library's bytes mean its layout too, where it has one for the format.
+  const std::string_view library = library_name(request.bit_exact);
+  for (const Convention* convention : conventions()) {
+    if (convention->name() == library && convention->can_write(request.format)) return convention;
+  }
   if (const Convention* own = source_layout(model, request.format)) return own;
   for (const Convention* convention : conventions()) {
     // A family may have its own layout for the format even in 16 bits (gpt-oss).
@@ -149,7 +154,7 @@ class Planner {
     if (request_.format.is_dense()) return route_dense(out, request_.format);
     out.convention = plan_.layout;
     out.format = request_.format;
-    if (out.format.scale == ScaleType::kBF16) out.format.scale = scale_for(plan_.model_dtype);
+    out.format.scale = stored_scale(out.format.scale);
     const bool movable = weight.format.element == out.format.element && same_codes(weight.format, out.format) &&
                          weight.row_order == RowOrder::kPlain && !weight.opaque && movable_rows(out, weight);
     if (movable && (!request_.rule_given || request_.unify_scales)) {
@@ -180,8 +185,14 @@ class Planner {
     return whole || weight.format.block_rows == 1;
   }
 
-  static ScaleType scale_for(Element element) {
-    return element == Element::kF16 ? ScaleType::kF16 : element == Element::kF32 ? ScaleType::kF32 : ScaleType::kBF16;
+  // 16-bit scales have the model's type; compressed-tensors stores FP8's in it as well.
+  ScaleType stored_scale(ScaleType scale) const {
+    const bool of_model_type =
+        scale == ScaleType::kBF16 || (scale == ScaleType::kF32 && request_.bit_exact == BitExact::kCompressedTensors);
+    if (!of_model_type) return scale;
+    return plan_.model_dtype == Element::kF16   ? ScaleType::kF16
+           : plan_.model_dtype == Element::kF32 ? ScaleType::kF32
+                                                : ScaleType::kBF16;
   }
 
   void route_kept(OutWeight& out, const Weight& weight) {

@@ -186,25 +186,17 @@ class UnitEncoder {
   }
 
   void encode(const Step& step) {
-    const Quantizer quantizer({out(step.front()).format, c_.request->rule, c_.request->bit_exact});
+    const OutWeight& first = out(step.front());
+    const SecondLevel level = first.format.two_level ? first.convention->second_level() : SecondLevel::kNone;
+    const Quantizer quantizer({first.format, c_.request->rule, c_.request->bit_exact, level});
     TensorScale scale;
     if (quantizer.needs_amax()) {
       hold(step);
       const float amax = group_amax(step);
       scale = quantizer.tensor_scale(amax, c_.plan->model_dtype);
-      // Conventions store the second level as a multiplier or a divisor; the rule's own direction stays if it is stored
-      // so.
-      scale = as_level(scale, out(step.front()));
     }
     for (const Task& task : step) encode_rows(task, quantizer, scale);
     if (quantizer.needs_amax()) rows_.forget();
-  }
-
-  static TensorScale as_level(TensorScale scale, const OutWeight& weight) {
-    if (!weight.format.two_level) return scale;
-    const SecondLevel wanted = weight.convention->second_level();
-    if (scale.level == wanted || scale.level == SecondLevel::kNone) return scale;
-    return {wanted, 1.0f / scale.value};
   }
 
   void encode_rows(const Task& task, const Quantizer& quantizer, const TensorScale& scale) {

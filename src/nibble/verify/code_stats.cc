@@ -103,6 +103,17 @@ uint8_t code_magnitude(CodeShape shape, uint64_t bits, uint8_t code) {
   return magnitude;
 }
 
+uint64_t code_sum(std::span<const std::byte> codes, uint64_t bits) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(codes.data());
+  uint64_t sum = 0;
+  if (bits == 8) {
+    for (size_t i = 0; i < codes.size(); ++i) sum += bytes[i];
+  } else {
+    for (size_t i = 0; i < codes.size(); ++i) sum += static_cast<uint64_t>((bytes[i] & 15) + (bytes[i] >> 4));
+  }
+  return sum;
+}
+
 std::vector<float> code_values(const Format& format) {
   // One row that holds every code once, decoded with scale 1: the values are numerics', not a copy of them.
   Format plain;

@@ -50,6 +50,9 @@ class BlockMaxima {
   std::vector<uint8_t> magnitudes_, scratch_;
 };
 
+// Sum of the codes as unsigned numbers.
+uint64_t code_sum(std::span<const std::byte> codes, uint64_t bits);
+
 // Sums over dense elements (F64, F32, BF16, F16, and 8-bit floats without scales).
 struct DenseSums {
   uint64_t elements = 0, zeros = 0, nans = 0, infinities = 0;

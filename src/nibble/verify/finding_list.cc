@@ -72,10 +72,12 @@ void sort_and_group(Findings* findings) {
       return f.severity != begin->severity || f.rule != begin->rule;
     });
     const auto total = static_cast<size_t>(end - begin);
-    const auto shown = begin + static_cast<std::ptrdiff_t>(std::min(total, kFindingsShown));
+    // One more than the limit is shown: it takes no more room than the line that would stand for it.
+    const bool grouped = total > kFindingsShown + 1;
+    const auto shown = grouped ? begin + static_cast<std::ptrdiff_t>(kFindingsShown) : end;
     const Finding first = *begin;
     std::move(begin, shown, std::back_inserter(kept));
-    if (total > kFindingsShown) kept.push_back(summary_of(first, total));
+    if (grouped) kept.push_back(summary_of(first, total));
     begin = end;
   }
   *findings = std::move(kept);

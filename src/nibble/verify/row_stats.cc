@@ -39,6 +39,26 @@ void count_zero_points(const EncodedMatrix& m, WeightStats* stats) {
       static_cast<uint64_t>(std::count_if(m.mins.begin(), m.mins.end(), [](float min) { return min != 0; }));
 }
 
+// How far the mean code of each block lies from its zero point. Whole blocks of single rows only.
+void measure_shifts(const EncodedMatrix& m, WeightStats* stats) {
+  const uint64_t bits = element_bits(m.format.element);
+  const uint64_t block = m.format.block_cols == 0 ? m.cols : m.format.block_cols;
+  const uint64_t scale_cols = m.format.scale_cols(m.cols);
+  if (m.format.block_rows != 1 || block * bits % 8 != 0 || m.zeros.size() != m.rows * scale_cols) return;
+  const uint64_t row_bytes = m.format.code_row_bytes(m.cols);
+  const uint64_t block_bytes = block * bits / 8;
+  for (uint64_t r = 0; r < m.rows; ++r) {
+    for (uint64_t b = 0; (b + 1) * block <= m.cols; ++b) {
+      const std::span<const std::byte> codes(m.codes.data() + r * row_bytes + b * block_bytes, block_bytes);
+      const auto shift =
+          static_cast<int64_t>(code_sum(codes, bits)) - static_cast<int64_t>(block * m.zeros[r * scale_cols + b]);
+      ++stats->shifted_blocks;
+      stats->shift_sum += shift;
+      stats->shift_squares += static_cast<uint64_t>(shift * shift);
+    }
+  }
+}
+
 // Elements whose code alone makes them zero.
 uint64_t count_zeros(const Format& format, const WeightStats& stats) {
   const auto& histogram = stats.code_histogram;
@@ -119,7 +139,9 @@ void add_rows(const EncodedMatrix& rows, const RowPlace& place, WeightStats* sta
     const uint64_t scale_row = place.slice * format.scale_rows(place.slice_rows) + before;
     add_scales(rows.scales, format.scale, scale_row * format.scale_cols(rows.cols), &stats->scales);
   }
-  if (blocks_are_plain(rows)) BlockCounter(rows, stats).run();
+  if (!blocks_are_plain(rows)) return;
+  BlockCounter(rows, stats).run();
+  if (format.zero == ZeroPoint::kCode) measure_shifts(rows, stats);
 }
 
 }  // namespace nibble

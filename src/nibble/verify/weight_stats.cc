@@ -44,6 +44,9 @@ void merge(const WeightStats& from, WeightStats* to) {
   to->zero_point_sum += from.zero_point_sum;
   to->zero_point_min = std::min(to->zero_point_min, from.zero_point_min);
   to->zero_point_max = std::max(to->zero_point_max, from.zero_point_max);
+  to->shifted_blocks += from.shifted_blocks;
+  to->shift_sum += from.shift_sum;
+  to->shift_squares += from.shift_squares;
   to->nonzero_mins += from.nonzero_mins;
   to->nans += from.nans;
   to->infinities += from.infinities;

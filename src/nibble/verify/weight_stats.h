@@ -51,6 +51,10 @@ struct WeightStats {
   std::vector<float> second;  // second-level scale as stored, one per slice (one only if they are all equal)
   uint64_t zero_points = 0, zero_point_sum = 0;
   uint8_t zero_point_min = 255, zero_point_max = 0;
+  // Over blocks with a zero point of their own: sum of codes minus size times zero point, and its square.
+  uint64_t shifted_blocks = 0;
+  int64_t shift_sum = 0;
+  uint64_t shift_squares = 0;
   uint64_t nonzero_mins = 0;
 
   // ---- dense weights

@@ -15,6 +15,17 @@ MlpKind parse_mlp_kind(const ConfigReader& config, const std::string& name) {
       .way_out("use a release of nibble that knows this kind of layer");
 }
 
+// All layers that hold experts, MTP's included: what an inventory lists.
+void bound_layer_experts(const ConfigReader& config, const ModelSpec& spec) {
+  if (spec.experts * (spec.layers.size() + spec.mtp_layers) <= kMaxLayerExperts) return;
+  throw config.refuse("layers times experts is out of range")
+      .value("num_hidden_layers", spec.layers.size())
+      .value("num_nextn_predict_layers", spec.mtp_layers)
+      .value("num_experts", spec.experts)
+      .value("most", kMaxLayerExperts)
+      .way_out("take config.json from the same release as the weights");
+}
+
 }  // namespace
 
 Element parse_dtype(const ConfigReader& config) {
@@ -62,16 +73,18 @@ void parse_rope_scaling(const ConfigReader& scaling, RopeSpec* rope) {
   rope->scaling = scaling.text_or({"rope_type", "type"}, "");
   if (rope->scaling == "default") rope->scaling.clear();
   if (rope->scaling.empty()) return;
-  rope->factor = scaling.positive({"factor"});
+  const bool needs_original = rope->scaling == "yarn" || rope->scaling == "llama3";
+  // Other kinds (longrope) give lists instead.
+  const bool needs_factor = needs_original || rope->scaling == "linear" || rope->scaling == "dynamic";
+  rope->factor = needs_factor ? scaling.positive({"factor"}) : scaling.positive_or({"factor"}, 1);
   rope->beta_fast = scaling.positive_or({"beta_fast"}, 32);
   rope->beta_slow = scaling.positive_or({"beta_slow"}, 1);
-  rope->mscale = scaling.positive_or({"mscale"}, 0);
-  rope->mscale_all_dim = scaling.positive_or({"mscale_all_dim"}, 0);
+  rope->mscale = scaling.not_negative_or({"mscale"}, 0);
+  rope->mscale_all_dim = scaling.not_negative_or({"mscale_all_dim"}, 0);
   rope->low_freq_factor = scaling.positive_or({"low_freq_factor"}, 1);
   rope->high_freq_factor = scaling.positive_or({"high_freq_factor"}, 4);
   rope->attention_factor = scaling.positive_or({"attention_factor"}, 0);
   rope->truncate = scaling.flag_or({"truncate"}, true);
-  const bool needs_original = rope->scaling == "yarn" || rope->scaling == "llama3";
   rope->original_max_position = needs_original
                                     ? scaling.size({"original_max_position_embeddings"}, kMaxPositions)
                                     : scaling.size_or({"original_max_position_embeddings"}, kMaxPositions, 0);
@@ -121,12 +134,7 @@ void parse_experts(const ConfigReader& config, ModelSpec* spec) {
         .value("num_experts_per_tok", spec->experts_per_token)
         .value("num_experts", spec->experts)
         .way_out("take config.json from the same release as the weights");
-  if (spec->experts * spec->layers.size() > kMaxLayerExperts)
-    throw config.refuse("layers times experts is out of range")
-        .value("num_hidden_layers", spec->layers.size())
-        .value("num_experts", spec->experts)
-        .value("most", kMaxLayerExperts)
-        .way_out("take config.json from the same release as the weights");
+  bound_layer_experts(config, *spec);
 }
 
 void parse_deepseek_router(const ConfigReader& config, ModelSpec* spec) {
@@ -176,6 +184,7 @@ bool parse_sliding_layers(const ConfigReader& config, uint64_t window, ModelSpec
 
 void parse_mtp(const ConfigReader& config, ModelSpec* spec) {
   spec->mtp_layers = config.count_or({"num_nextn_predict_layers", "num_mtp_layers"}, kMaxLayers, 0);
+  bound_layer_experts(config, *spec);
 }
 
 }  // namespace nibble

@@ -52,7 +52,7 @@ void parse_dense_first(const ConfigReader& config, ModelSpec* spec);
 
 // layer_types: "sliding_attention" layers get `window`, "full_attention" none. False if there is no such key.
 bool parse_sliding_layers(const ConfigReader& config, uint64_t window, ModelSpec* spec);
-// num_nextn_predict_layers or num_mtp_layers.
+// num_nextn_predict_layers or num_mtp_layers; after parse_experts, whose bound it repeats.
 void parse_mtp(const ConfigReader& config, ModelSpec* spec);
 
 // bfloat16, float16, float32, float64 ("torch." before it or not); BF16 if the configuration does not say.

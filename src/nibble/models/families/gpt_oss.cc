@@ -1,6 +1,7 @@
 // gpt-oss: grouped-query attention with biases and sinks, sliding and full layers in turn, router with a bias, clamped
-// SwiGLU, experts fused over gate and up row by row and stored as MXFP4 blocks, (E, 2I, H); dense files hold them
-// transposed, (E, H, 2I). Names and shapes: FORMATS.md §5; transformers 5.24, gpt_oss. GGUF: FORMATS.md §9.3.
+// SwiGLU, experts fused over gate and up row by row and released in blocks of four bits, (E, 2I, H); dense files hold
+// them transposed, (E, H, 2I). Names and shapes: FORMATS.md §5; transformers 5.24, gpt_oss. GGUF: FORMATS.md §9.3.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -76,7 +77,7 @@ ModelSpec GptOss::parse_gguf(const GgufFile& gguf, const std::string& source_nam
   const GgufReader reader(gguf, source_name, "gpt-oss");
   ModelSpec spec = parse_gguf_decoder(reader, *this);
   spec.attention_bias = true;
-  spec.experts = reader.size("expert_count", kMaxExperts);
+  spec.experts = reader.size("expert_count", std::min(kMaxExperts, kMaxLayerExperts / spec.layers.size()));
   spec.experts_per_token = reader.size("expert_used_count", kMaxExperts);
   spec.expert_intermediate = reader.size_or("expert_feed_forward_length", kMaxDimension, spec.dense_intermediate);
   spec.dense_intermediate = 0;

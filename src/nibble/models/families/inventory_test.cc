@@ -5,12 +5,13 @@
 
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "nibble/base/strings.h"
 #include "nibble/models/expert_forms.h"
-#include "nibble/models/families/configs_test.h"
+#include "nibble/models/model_data_test.h"
 
 namespace nibble {
 namespace {

@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "nibble/base/error.h"
-#include "nibble/models/families/configs_test.h"
+#include "nibble/models/model_data_test.h"
 
 namespace nibble {
 namespace {
@@ -142,6 +143,21 @@ TEST(Spec, glm_minimax_mixtral) {
   EXPECT_EQ(mixtral.router, RouterKind::kTopKSoftmax);
   EXPECT_EQ(mixtral.head_dim, 128U);  // 6144 / 48
   EXPECT_EQ(mixtral.rope.theta, 1e6);
+}
+
+TEST(Spec, rope_of_llama_3) {
+  const Json config = parse_json(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1,
+    "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 64, "rms_norm_eps": 1e-5, "rope_theta": 500000.0,
+    "rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192}})",
+                                 "");
+  const ModelSpec spec = find_family(config)->parse(config, "");
+  EXPECT_EQ(spec.rope.scaling, "llama3");
+  EXPECT_EQ(spec.rope.factor, 32.0);
+  EXPECT_EQ(spec.rope.high_freq_factor, 4.0);
+  EXPECT_EQ(spec.rope.original_max_position, 8192U);
+  EXPECT_EQ(spec.kv_heads, 4U);  // as many as query heads, if nothing says otherwise
+  EXPECT_EQ(spec.head_dim, 16U);
 }
 
 class BothSpellings : public ::testing::TestWithParam<const char*> {};

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 
 #include "nibble/verify/code_stats.h"
 #include "nibble/verify/rule_helpers.h"
@@ -16,10 +17,9 @@ constexpr std::string_view kName = "code-encoding";
 constexpr uint64_t kEnough = 4096;  // codes: the shares below are then known to a percent
 
 struct Shape {
-  double middle = 0;  // share of codes within 2 of the zero point 8
-  double ends = 0;    // share of codes within 2 of the code 0 that two's complement has for zero
+  double middle = 0;  // share of codes within 2 of 8, the middle of the range
+  double ends = 0;    // share of codes within 2 of 0, where two's complement has its middle
   double mean = 0;    // mean code
-  double zero = 8;    // mean zero point
 };
 
 Shape shape_of(const WeightStats& stats) {
@@ -35,9 +35,23 @@ Shape shape_of(const WeightStats& stats) {
   shape.middle /= total;
   shape.ends /= total;
   shape.mean /= total;
-  if (stats.zero_points != 0)
-    shape.zero = static_cast<double>(stats.zero_point_sum) / static_cast<double>(stats.zero_points);
   return shape;
+}
+
+// One step, give or take what skewed weights do.
+bool is_one_step(double shift) { return std::fabs(shift) > 0.75 && std::fabs(shift) < 1.25; }
+
+// With zero points: mean distance of a block's mean code from its zero point, if all blocks agree on it. Zero points
+// that have nothing to do with the codes scatter by several steps.
+std::optional<double> common_shift(const Format& format, const WeightStats& stats, uint64_t cols) {
+  constexpr double kScatter = 2;
+  if (stats.shifted_blocks < 8) return std::nullopt;
+  const auto size = static_cast<double>(format.block_cols == 0 ? cols : format.block_cols);
+  const auto blocks = static_cast<double>(stats.shifted_blocks);
+  const double mean = static_cast<double>(stats.shift_sum) / blocks / size;
+  const double square = static_cast<double>(stats.shift_squares) / blocks / size / size;
+  if (square - mean * mean > kScatter * kScatter) return std::nullopt;
+  return mean;
 }
 
 Finding encoding_finding(const VerifyContext& context, size_t w, const Shape& shape) {
@@ -51,14 +65,13 @@ Finding encoding_finding(const VerifyContext& context, size_t w, const Shape& sh
        {"middle_percent", fmt::format("{:.2f}", 100 * shape.middle)}});
 }
 
-Finding offset_finding(const VerifyContext& context, size_t w, const Shape& shape, bool has_zeros) {
+Finding offset_finding(const VerifyContext& context, size_t w, double shift, PartKind part) {
   return part_finding(
-      context, w, has_zeros ? PartKind::kZeros : PartKind::kCodes, Severity::kError, kName,
-      fmt::format(
-          "the zero point is off by one: the mean code is {:.2f}, the zero point {:.2f}, so that every weight is "
-          "shifted by a whole step. Read the file as the other version of its layout (`checkpoint_format`)",
-          shape.mean, shape.zero),
-      {{"mean_code", fmt::format("{:.3f}", shape.mean)}, {"zero_point", fmt::format("{:.3f}", shape.zero)}});
+      context, w, part, Severity::kError, kName,
+      fmt::format("the zero point is off by one: codes lie {:+.2f} steps beside it on average, so that every weight is "
+                  "shifted by a whole step. Read the file as the other version of its layout (`checkpoint_format`)",
+                  shift),
+      {{"steps", fmt::format("{:.3f}", shift)}});
 }
 
 void check(const VerifyContext& context, Findings* findings) {
@@ -70,14 +83,15 @@ void check(const VerifyContext& context, Findings* findings) {
     if (stats.code_histogram.size() != 16 || stats.elements < kEnough) continue;
     if (code_shape(format) != CodeShape::kOffset) continue;
     const Shape shape = shape_of(stats);
-    const double shift = std::fabs(shape.mean - shape.zero);
-    const bool fixed_zero = format.zero == ZeroPoint::kNone;
-    if (fixed_zero && shape.ends > 1.5 * shape.middle) {
+    if (format.zero == ZeroPoint::kCode) {
+      const auto shift = common_shift(format, stats, weights[w].cols());
+      if (shift && is_one_step(*shift)) findings->push_back(offset_finding(context, w, *shift, PartKind::kZeros));
+    } else if (shape.ends > 1.5 * shape.middle) {
       findings->push_back(encoding_finding(context, w, shape));
-    } else if (shift > 0.75 && shift < 1.25) {
-      findings->push_back(offset_finding(context, w, shape, !fixed_zero));
-    } else if (fixed_zero && shape.middle < 1.2 * shape.ends) {
+    } else if (shape.middle < 1.2 * shape.ends) {
       ++undecided;
+    } else if (is_one_step(shape.mean - 8)) {
+      findings->push_back(offset_finding(context, w, shape.mean - 8, PartKind::kCodes));
     }
   }
   if (undecided == 0) return;

@@ -61,6 +61,14 @@ TEST(CodeEncoding, ZeroPointOffByOne) {
   EXPECT_EQ(found[0].tensor, name);
 }
 
+TEST(CodeEncoding, ZeroPointsThatHaveNothingToDoWithTheCodesDecideNothing) {
+  TinyCheckpoint tiny = wider();
+  tiny.quantize(kLayout, "int4-g32-asym");
+  auto& zeros = tiny.at("model.layers.0.mlp.experts.2.down_proj.weight_zero_point").data;
+  for (size_t i = 0; i < zeros.size(); ++i) zeros[i] = static_cast<std::byte>(i * 37);
+  EXPECT_TRUE(of_rule(verify_tiny(tiny), "code-encoding").empty());
+}
+
 TEST(CodeEncoding, UniformCodesCannotDecide) {
   TinyCheckpoint tiny = wider();
   tiny.quantize(kLayout, "int4-g32");

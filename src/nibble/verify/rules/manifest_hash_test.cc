@@ -82,8 +82,8 @@ TEST_F(ManifestHash, QuickComparesSizesOnly) {
   VerifyOptions quick;
   quick.quick = true;
   EXPECT_TRUE(errors(quick).empty());
-  const Findings all = of_rule(verify_quietly(folder(), quick), "manifest-hash");
-  ASSERT_EQ(all.size(), 2u);  // a tensor list of one, and what was not compared
+  EXPECT_NE(text_of(of_rule(verify_quietly(folder(), quick), "manifest-hash")).find("without --quick"),
+            std::string::npos);
 }
 
 TEST_F(ManifestHash, AnotherFormatThanRecorded) {

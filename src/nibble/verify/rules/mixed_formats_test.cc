@@ -16,7 +16,7 @@ TEST(MixedFormats, C25_part_of_the_experts_of_a_layer) {
   options.layers = 1;
   options.hidden = 32;
   options.intermediate = 16;
-  const TinyCheckpoint base = TinyCheckpoint::qwen3_moe(options);
+  TinyCheckpoint base = TinyCheckpoint::qwen3_moe(options);
   TinyCheckpoint all = base;
   all.quantize("compressed-tensors", "nvfp4");
   EXPECT_TRUE(of_rule(verify_tiny(all), "mixed-formats").empty());
@@ -27,8 +27,8 @@ TEST(MixedFormats, C25_part_of_the_experts_of_a_layer) {
     for (const char* projection : {"gate_proj", "up_proj", "down_proj"}) {
       const std::string module = "model.layers.0.mlp.experts." + std::to_string(e) + "." + projection + ".";
       for (const std::string& name : mixed.matching(module + "*")) mixed.drop(name);
-      const auto& [name, tensor] = *TinyCheckpoint(base).tensors().find(module + "weight");
-      mixed.add(name, tensor.dtype, tensor.shape, tensor.data);
+      const TinyTensor& tensor = base.at(module + "weight");
+      mixed.add(module + "weight", tensor.dtype, tensor.shape, tensor.data);
     }
   }
   const VerifyReport report = verify_tiny(mixed);

@@ -58,6 +58,21 @@ TEST(NonFinite, NegativeScale) {
   EXPECT_EQ(value_of(found[0], "first"), "5");
 }
 
+// As quantizers do that give the extreme of each block the code -8: the same numbers under scales of both signs.
+TEST(NonFinite, ScalesOfBothSignsThatAreMeant) {
+  TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+  tiny.quantize(kLayout, "int4-g32");
+  auto& codes = tiny.at(kUp + "weight_packed").data;
+  std::vector<float> scales = tiny.values(kUp + "weight_scale");
+  for (size_t block = 0; block < scales.size(); ++block) {
+    codes[16 * block] = std::byte{0x80};
+    if (block % 2 == 0) scales[block] = -scales[block];
+  }
+  tiny.set_values(kUp + "weight_scale", scales);
+  const VerifyReport report = verify_tiny(tiny);
+  EXPECT_TRUE(of_rule(report, "non-finite").empty()) << text_of(report.findings);
+}
+
 TEST(NonFinite, NanByteInBlockScalesOfEitherType) {
   for (const auto& [format, byte] : {std::pair{"nvfp4", 0x7F}, {"nvfp4", 0xFF}, {"mxfp4", 0xFF}, {"nvfp4", 0x81}}) {
     TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();

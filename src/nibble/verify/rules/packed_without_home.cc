@@ -24,9 +24,12 @@ bool looks_packed(Dtype dtype) {
   }
 }
 
-std::set<std::string_view> reported_tensors(const VerifyContext& context) {
+// One fault, one line; a note ("unknown to the family, copied") is no substitute for it.
+std::set<std::string_view> refused_tensors(const VerifyContext& context) {
   std::set<std::string_view> names;
-  for (const Finding& finding : *context.reported) names.insert(finding.tensor);
+  for (const Finding& finding : *context.reported) {
+    if (finding.severity != Severity::kNote) names.insert(finding.tensor);
+  }
   return names;
 }
 
@@ -44,13 +47,13 @@ Finding home_finding(const VerifyContext& context, size_t w, const StoredTensor&
 
 void check(const VerifyContext& context, Findings* findings) {
   const auto& weights = context.model->table.weights();
-  const auto reported = reported_tensors(context);
+  const auto refused = refused_tensors(context);
   const bool any_quantized = std::any_of(
       weights.begin(), weights.end(), [](const Weight& weight) { return !weight.opaque && !weight.format.is_dense(); });
   for (size_t w = 0; w < weights.size(); ++w) {
     if (weights[w].parts.empty()) continue;
     const StoredTensor& tensor = context.checkpoint->tensors()[weights[w].parts.front().tensor];
-    if (reported.contains(tensor.name) || reported.contains(weights[w].name) || tensor.shape.size() < 2) continue;
+    if (refused.contains(tensor.name) || refused.contains(weights[w].name) || tensor.shape.size() < 2) continue;
     const bool known = context.model->params[w].role != Role::kUnknown;
     if (weights[w].opaque) {
       // A table of integers that the family lists (token to expert) is no weight; of an unknown family nobody knows.

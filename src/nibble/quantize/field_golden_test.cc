@@ -1,0 +1,99 @@
+// What the field's libraries read from and write into the tiny checkpoints, as digests (tests/golden/field.json, made
+// by tools/make_field_goldens.py): nibble must decode and encode the same bytes. Where a digest differs,
+// tools/check_field.sh says in which tensor.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "nibble/base/hash.h"
+#include "nibble/base/json.h"
+#include "nibble/base/log.h"
+#include "nibble/checkpoint/checkpoint.h"
+#include "nibble/quantize/quantize.h"
+#include "nibble/testing/temp_dir.h"
+
+namespace nibble {
+namespace {
+
+const Json& golden() {
+  static const Json json = read_json(testing::golden_dir() / "field.json");
+  return json;
+}
+
+// Decoders differ in the sign of zero.
+template <typename Bits>
+void make_zeros_positive(std::vector<std::byte>* bytes) {
+  constexpr Bits kNegativeZero = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  for (size_t at = 0; at + sizeof(Bits) <= bytes->size(); at += sizeof(Bits)) {
+    Bits value;
+    std::memcpy(&value, bytes->data() + at, sizeof(Bits));
+    if (value == kNegativeZero) std::memset(bytes->data() + at, 0, sizeof(Bits));
+  }
+}
+
+// As make_field_goldens.py computes it.
+std::string digest(const Path& folder, bool positive_zeros) {
+  const Checkpoint checkpoint = Checkpoint::open(folder);
+  std::vector<const StoredTensor*> tensors;
+  for (const StoredTensor& tensor : checkpoint.tensors()) tensors.push_back(&tensor);
+  std::sort(tensors.begin(), tensors.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+  Sha256 whole;
+  for (const StoredTensor* tensor : tensors) {
+    const std::string head =
+        fmt::format("{} {} [{}]\n", tensor->name, dtype_name(tensor->dtype), fmt::join(tensor->shape, ","));
+    whole.update(std::as_bytes(std::span(head)));
+    std::vector<std::byte> bytes = checkpoint.read_all(*tensor);
+    if (positive_zeros && tensor->dtype == Dtype::kBF16) make_zeros_positive<uint16_t>(&bytes);
+    if (positive_zeros && tensor->dtype == Dtype::kF32) make_zeros_positive<uint32_t>(&bytes);
+    whole.update(bytes);
+  }
+  return whole.hex();
+}
+
+QuantizeRequest request_for(const Json& row, const std::string& format, const Path& target) {
+  QuantizeRequest request;
+  request.source = testing::golden_dir() / "models" / row.at("source").get<std::string>();
+  request.target = target;
+  request.format = parse_writable_format(format);
+  request.quiet = true;
+  return request;
+}
+
+TEST(FieldGolden, WhatLibrariesWroteIsDecodedAsTheyDo) {
+  log::set_level(log::Level::kOff);
+  ASSERT_GE(golden().at("read").size(), 9u);
+  for (const Json& row : golden().at("read")) {
+    SCOPED_TRACE(row.at("source").get<std::string>());
+    const testing::TempDir dir;
+    QuantizeRequest request = request_for(row, "bf16", dir / "target");
+    if (const std::string pattern = row.at("generic"); !pattern.empty()) request.generic = {pattern};
+    const QuantizeResult result = quantize(request);
+    EXPECT_EQ(result.tensors.size(), row.at("tensors").get<size_t>());
+    EXPECT_EQ(digest(dir / "target", true), row.at("sha256").get<std::string>());
+  }
+}
+
+TEST(FieldGolden, TheBytesOfALibraryAreReproduced) {
+  log::set_level(log::Level::kOff);
+  ASSERT_GE(golden().at("write").size(), 50u);
+  for (const Json& row : golden().at("write")) {
+    const std::string format = row.at("format");
+    const std::string library = row.at("library");
+    SCOPED_TRACE(row.at("source").get<std::string>() + " " + format + " as " + library);
+    const testing::TempDir dir;
+    QuantizeRequest request = request_for(row, format, dir / "target");
+    request.bit_exact =
+        library == library_name(BitExact::kModelOpt) ? BitExact::kModelOpt : BitExact::kCompressedTensors;
+    request.rule = parse_rule(bit_exact_rule(request.bit_exact, request.format), request.format);
+    request.layout = row.at("layout").get<std::string>();
+    quantize(request);
+    EXPECT_EQ(Checkpoint::open(dir / "target").tensors().size(), row.at("tensors").get<size_t>());
+    EXPECT_EQ(digest(dir / "target", false), row.at("sha256").get<std::string>());
+  }
+}
+
+}  // namespace
+}  // namespace nibble

@@ -1,0 +1,86 @@
+// One of everything, added from outside: see README.md.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "nibble/models/model.h"
+#include "nibble/quantize/quantize.h"
+#include "nibble/testing/temp_dir.h"
+#include "nibble/testing/tiny.h"
+#include "nibble/verify/rule.h"
+#include "nibble/verify/verify.h"
+
+namespace nibble {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Field;
+
+TEST(Canary, StandsInEveryList) {
+  const auto names = [](const auto& list, auto name) {
+    std::vector<std::string> all;
+    for (const auto* row : list) all.emplace_back(name(*row));
+    return all;
+  };
+  EXPECT_THAT(names(format_families(), [](const auto& row) { return row.pattern; }), Contains("canary"));
+  EXPECT_THAT(names(scale_rules(), [](const auto& row) { return row.name; }), Contains("canary.amax"));
+  EXPECT_THAT(names(conventions(), [](const auto& row) { return row.name(); }), Contains("canary"));
+  EXPECT_THAT(names(families(), [](const auto& row) { return row.name(); }), Contains("canary_moe"));
+  EXPECT_THAT(names(rules(), [](const auto& row) { return row.name; }), Contains("canary-sings"));
+}
+
+// The tiny checkpoint of the tests, as a model of the canary's family.
+void write_source(const Path& folder) {
+  testing::TinyCheckpoint tiny = testing::TinyCheckpoint::qwen3_moe();
+  tiny.config()["model_type"] = "canary_moe";
+  tiny.config()["architectures"] = {"CanaryMoeForCausalLM"};
+  tiny.rename(".mlp.", ".canary.");
+  for (const char* norm : {"*.q_norm.weight", "*.k_norm.weight"}) {
+    for (const std::string& name : tiny.matching(norm)) tiny.drop(name);
+  }
+  tiny.write(folder);
+}
+
+TEST(Canary, QuantizesVerifiesAndReadsBack) {
+  const testing::TempDir dir;
+  write_source(dir / "source");
+
+  QuantizeRequest request;
+  request.source = dir / "source";
+  request.target = dir / "target";
+  request.format = parse_writable_format("canary");
+  request.rule = default_rule(request.format);
+  request.layout = "canary";
+  request.quiet = true;
+  const QuantizeResult result = quantize(request);
+  EXPECT_EQ(result.family, "canary_moe");
+  EXPECT_EQ(result.layout, "canary");
+  EXPECT_EQ(result.rule, "canary.amax");
+  size_t quantized = 0;
+  for (const QuantizeRow& row : result.tensors) {
+    EXPECT_EQ(row.action == "quantized", row.role == "routed_expert") << row.name;
+    if (row.action != "quantized") continue;
+    ++quantized;
+    EXPECT_GT(row.rel_rmse, 0.05);
+    EXPECT_LT(row.rel_rmse, 0.2);
+  }
+  EXPECT_EQ(quantized, 2u * 4u * 3u);
+
+  VerifyOptions options;
+  options.against = dir / "source";
+  options.quiet = true;
+  const VerifyReport report = verify(dir / "target", options);
+  EXPECT_TRUE(report.ok);
+  for (const Finding& finding : report.findings) {
+    EXPECT_NE(finding.severity, Severity::kError) << finding.rule << ": " << finding.message << " " << finding.tensor;
+  }
+  EXPECT_THAT(report.findings, Contains(Field(&Finding::rule, "canary-sings")));
+  EXPECT_EQ(report.against.size(), quantized);
+
+  const Checkpoint checkpoint = Checkpoint::open(dir / "target");
+  EXPECT_TRUE(checkpoint.config()["quantization_config"]["quant_method"] == "canary");
+}
+
+}  // namespace
+}  // namespace nibble
