@@ -82,6 +82,8 @@ Error& Error::value(std::string key, std::string text) {
   return *this;
 }
 
+Error& Error::value(std::string key, const char* text) { return value(std::move(key), std::string(text)); }
+
 Error& Error::value(std::string key, bool yes) { return value(std::move(key), std::string(yes ? "true" : "false")); }
 
 Error& Error::value(std::string key, float number) { return value(std::move(key), fmt::format("{}", number)); }

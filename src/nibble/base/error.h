@@ -30,6 +30,7 @@ class Error : public std::exception {
   Error& value(std::string key, T number) {
     return value(std::move(key), std::to_string(number));
   }
+  Error& value(std::string key, const char* text);  // which would become a bool rather than a string
   Error& value(std::string key, bool yes);
   Error& value(std::string key, float number);  // the shortest decimals that read back as the same number
   Error& value(std::string key, double number);
