@@ -82,20 +82,6 @@ Error& Error::value(std::string key, std::string text) {
   return *this;
 }
 
-Error& Error::value(std::string key, const char* text) { return value(std::move(key), std::string(text)); }
-
-Error& Error::value(std::string key, bool yes) { return value(std::move(key), std::string(yes ? "true" : "false")); }
-
-Error& Error::value(std::string key, float number) { return value(std::move(key), fmt::format("{}", number)); }
-
-Error& Error::value(std::string key, double number) { return value(std::move(key), fmt::format("{}", number)); }
-
-Error& Error::way_out(std::string text) {
-  ways_out_.push_back(std::move(text));
-  render();
-  return *this;
-}
-
 Error& Error::context(std::string doing) {
   context_.push_back(std::move(doing));
   render();

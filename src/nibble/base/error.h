@@ -27,11 +27,15 @@ class Error : public std::exception {
   Error& tensor(std::string name);
   Error& value(std::string key, std::string text);
   template <std::integral T>
+    requires(!std::same_as<T, bool>)
   Error& value(std::string key, T number) {
     return value(std::move(key), std::to_string(number));
   }
-  Error& value(std::string key, const char* text);  // which would become a bool rather than a string
-  Error& value(std::string key, bool yes);
+  // Only a real bool: a string literal, too, converts to bool, and more readily than to std::string.
+  template <std::same_as<bool> T>
+  Error& value(std::string key, T yes) {
+    return value(std::move(key), std::string(yes ? "true" : "false"));
+  }
   Error& value(std::string key, float number);  // the shortest decimals that read back as the same number
   Error& value(std::string key, double number);
   Error& way_out(std::string text);

@@ -149,7 +149,7 @@ class Convention {
   // ---- writing (defaults: nothing can be written)
   virtual bool can_write(const Format& format) const;
   virtual ExpertForm expert_form() const;
-  // Is this how releases of model family `family` are written in `format` (gpt-oss: its own MXFP4)? Then it is the
+  // Is this how releases of model family `family` are written in `format` (gpt-oss: its own blocks)? Then it is the
   // default layout for that family's 16-bit checkpoints too.
   virtual bool is_own_layout_of(std::string_view family, const Format& format) const;
   virtual SecondLevel second_level() const;

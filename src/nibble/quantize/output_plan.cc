@@ -185,7 +185,7 @@ class Planner {
     return whole || weight.format.block_rows == 1;
   }
 
-  // 16-bit scales have the model's type; compressed-tensors stores FP8's in it as well.
+  // 16-bit scales have the model's type; compressed-tensors stores those of bytes in it as well.
   ScaleType stored_scale(ScaleType scale) const {
     const bool of_model_type =
         scale == ScaleType::kBF16 || (scale == ScaleType::kF32 && request_.bit_exact == BitExact::kCompressedTensors);
