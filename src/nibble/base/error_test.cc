@@ -42,6 +42,7 @@ TEST(Error, NumbersKeepTheirDigits) {
   EXPECT_EQ(text(0.1F), "0.1");
   EXPECT_EQ(text(std::numeric_limits<double>::quiet_NaN()), "nan");
   EXPECT_EQ(text(true), "true");
+  EXPECT_EQ(text("a literal"), "a literal");
 }
 
 TEST(Error, HostileNamesCannotReachTheTerminal) {
