@@ -89,6 +89,38 @@ TEST(FieldGolden, WhatIsInTheTargetFormatKeepsItsBytes) {
   EXPECT_EQ(digest(dir / "target", false), digest(testing::golden_dir() / "models/deepseek_v3_fp8", false));
 }
 
+// FP8 attention and MLPs of the source, kept as they are, are in the target's scheme: an engine must look for scales.
+TEST(FieldGolden, KeptWeightsOfTheSameSchemeAreNotListedAsUnquantized) {
+  log::set_level(log::Level::kOff);
+  const testing::TempDir dir;
+  QuantizeRequest request = request_for(Json{{"source", "deepseek_v3_fp8"}}, "fp8-block", dir / "target");
+  request.rule = default_rule(request.format);
+  quantize(request);
+  const Json config = read_json(dir / "target" / "config.json").at("quantization_config");
+  for (const Json& module : config.value("modules_to_not_convert", Json::array()))
+    EXPECT_EQ(module.get<std::string>().find("_proj"), std::string::npos) << module;
+}
+
+// One configuration describes one scheme: INT4 experts cannot stay beside attention in another one.
+TEST(FieldGolden, KeptWeightsOfAnotherSchemeAreDecoded) {
+  log::set_level(log::Level::kOff);
+  const testing::TempDir dir;
+  QuantizeRequest request = request_for(Json{{"source", "qwen3_moe_int4"}}, "mxfp8", dir / "target");
+  request.rule = default_rule(request.format);
+  request.include = {"attention"};
+  uint64_t experts = 0;
+  for (const QuantizeRow& row : quantize(request).tensors) {
+    if (row.role != "routed_expert") continue;
+    ++experts;
+    EXPECT_EQ(row.format, "bf16") << row.name;
+    EXPECT_NE(row.reason.find("one output holds one scheme"), std::string::npos) << row.reason;
+  }
+  EXPECT_EQ(experts, 24u);
+  const Checkpoint target = Checkpoint::open(dir / "target");
+  EXPECT_GE(target.find("model.layers.0.mlp.experts.0.gate_proj.weight"), 0);
+  EXPECT_EQ(target.find("model.layers.0.mlp.experts.0.gate_proj.weight_packed"), -1);
+}
+
 TEST(FieldGolden, TheBytesOfALibraryAreReproduced) {
   log::set_level(log::Level::kOff);
   ASSERT_GE(golden().at("write").size(), 50u);

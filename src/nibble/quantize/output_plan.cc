@@ -197,8 +197,10 @@ class Planner {
 
   void route_kept(OutWeight& out, const Weight& weight) {
     const bool reshaped = out.pieces.size() != weight.slices() || out.name != weight.name || out.shape != weight.shape;
+    // The configuration describes one scheme: what is stored otherwise cannot stay as it is.
     const bool foreign =
-        !weight.opaque && !weight.format.is_dense() && (plan_.layout == nullptr || weight.convention != plan_.layout);
+        !weight.opaque && !weight.format.is_dense() &&
+        (plan_.layout == nullptr || weight.convention != plan_.layout || !same_codes(weight.format, request_.format));
     const bool gguf = source_.container() == Container::kGguf;
     if (!weight.opaque &&
         (foreign || reshaped || gguf || weight.row_order == RowOrder::kGgufRotaryPairs || out.vector_rows)) {

@@ -25,7 +25,8 @@ ConfigRequest config_request(const Checkpoint& source, const Model& model, const
   config.tool_version = kToolVersion;
   config.source_config = &source.config();
   for (const OutWeight& out : plan.outs) {
-    const bool encoded = out.route == Route::kEncode || out.route == Route::kMove || out.route == Route::kRecast;
+    // Copies of what was in the scheme already count as quantized too.
+    const bool encoded = !out.format.is_dense();
     if (encoded) config.quantized.push_back(module_of(out.name));
     // Weights only: a bias or a scale of a module is not a module that is kept.
     if (!encoded && out.shape.size() >= 2 && out.param.role != Role::kBias) config.kept.push_back(module_of(out.name));
