@@ -8,8 +8,10 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
-# -O3 is for the loops over weights (nibble_module(numerics … OPTIMIZE)); elsewhere it only costs compile time.
+# -O3 is for the loops over weights (nibble_module(numerics … HOT_LOOPS); elsewhere it only costs compile time.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+# Without any optimization g++ makes macros of intrinsics, and those do not pass our warnings.
+set(CMAKE_CXX_FLAGS_DEBUG "-Og -g")
 
 add_library(nibble_flags INTERFACE)
 set(NIBBLE_CXX_FLAGS
@@ -19,6 +21,9 @@ target_compile_options(nibble_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${NIBBL
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports false positives of these inside its own library headers at -O2.
   target_compile_options(nibble_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-maybe-uninitialized;-Wno-stringop-overflow>")
+else()
+  # libstdc++ 12's stable_sort calls what it deprecates itself.
+  target_compile_options(nibble_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-deprecated-declarations>")
 endif()
 target_include_directories(nibble_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 if(NIBBLE_SANITIZE)

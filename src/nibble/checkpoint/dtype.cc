@@ -58,7 +58,7 @@ Dtype dtype_of(Element dense_element) {
     case Element::kE4M3: return Dtype::kF8E4M3;
     default: break;
   }
-  NIBBLE_CHECK(!"a dense element");
+  NIBBLE_CHECK(false && "a dense element");
   return Dtype::kU8;
 }
 

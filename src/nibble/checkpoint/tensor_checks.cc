@@ -87,10 +87,10 @@ void check_index(const ShardIndex& index, const std::string& index_path, const s
       all_there = all_there && at >= 0;
       if (number[file] < 0) continue;  // reported as missing or damaged
       if (at >= 0 && tensors[static_cast<size_t>(at)].file == number[file]) continue;
-      mismatches.add([&, &name = name, file = file] {
+      mismatches.add([&, &tensor = name, listed = file] {
         Error error(at < 0 ? "the index names a tensor that its shard does not hold"
                            : "a tensor lies in another shard than the index says");
-        error.file(index_path).tensor(name).value("named_shard", index.files[file]);
+        error.file(index_path).tensor(tensor).value("named_shard", index.files[listed]);
         if (at >= 0) error.value("found_in", files[tensors[static_cast<size_t>(at)].file].name);
         return error.way_out(kReindex).way_out("fetch the shard again");
       });

@@ -54,7 +54,7 @@ BadValue first_bad_value(const DenseView& rows) {
       if (!is_finite(x[col])) return {row, col, x[col]};
     }
   }
-  NIBBLE_CHECK(!"a value is not finite");
+  NIBBLE_CHECK(false && "a value is not finite");
   return {};
 }
 

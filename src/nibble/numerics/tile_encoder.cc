@@ -15,7 +15,7 @@ namespace {
 
 // 8 KiB of float32: leaves the first-level cache room for input, codes and the arrays of the blocks. A tile of many
 // rows is read twice and should stay in the second level.
-constexpr uint64_t kPieceCols = 2048, kTileElements = 65536;
+constexpr uint64_t kPieceCols = 2048;
 
 const std::byte* element_at(const DenseView& in, uint64_t row, uint64_t col) {
   return in.data + row * in.row_stride + col * (element_bits(in.element) / 8);

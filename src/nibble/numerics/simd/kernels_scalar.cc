@@ -28,7 +28,7 @@ auto with_element(Element element, Body body) {
     case Element::kE5M2: return body([](const std::byte* at) { return e5m2_decode(read_bits<uint8_t>(at)); }, 1);
     default: break;
   }
-  NIBBLE_CHECK(!"a dense element");
+  NIBBLE_CHECK(false && "a dense element");
   return body([](const std::byte*) { return 0.0f; }, 1);
 }
 
@@ -52,7 +52,7 @@ void store(Element element, const float* in, uint64_t count, std::byte* out) {
       case Element::kF64: write_bits(out + 8 * i, static_cast<double>(in[i])); break;
       case Element::kE4M3: write_bits(out + i, e4m3_encode(in[i])); break;
       case Element::kE5M2: write_bits(out + i, e5m2_encode(in[i])); break;
-      default: NIBBLE_CHECK(!"a dense element");
+      default: NIBBLE_CHECK(false && "a dense element");
     }
   }
 }
@@ -160,7 +160,7 @@ void encode(const EncodeJob& job, RowSums* sums) {
     case Element::kE4M3: return encode_as<Element::kE4M3>(job, sums);
     case Element::kInt4: return encode_as<Element::kInt4>(job, sums);
     case Element::kInt8: return encode_as<Element::kInt8>(job, sums);
-    default: NIBBLE_CHECK(!"an element with a scale");
+    default: NIBBLE_CHECK(false && "an element with a scale");
   }
 }
 
