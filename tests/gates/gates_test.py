@@ -40,6 +40,20 @@ class GateTest(unittest.TestCase):
         self.assertEqual(code, 0, output)
 
 
+class TypeNamesTest(GateTest):
+    def test_two_types_of_one_name(self):
+        self.write("src/nibble/base/a.h", "namespace nibble {\nstruct Shard {\n  int a;\n};\n}\n")
+        self.write("src/nibble/cli/b.cc", "namespace nibble {\nclass Shard final : public Base<int> {};\n}\n")
+        self.assert_caught("type_names", "nibble::Shard", "src/nibble/base/a.h", "src/nibble/cli/b.cc")
+
+    def test_what_may_share_a_name(self):
+        self.write("src/nibble/base/a.h", "namespace nibble {\nstruct State;\nstruct A {\n  struct State;\n};\n}\n")
+        self.write("src/nibble/base/a.cc", "namespace nibble {\nstruct A::State {};\nnamespace {\nstruct Own {};\n}\n}\n")
+        self.write("src/nibble/cli/b.cc", "namespace nibble::b {\nenum class State { kOn };\n}\n")
+        self.write("src/nibble/cli/c.cc", "namespace nibble {\nnamespace {\nstruct Own {};\n}\nvoid f(struct A a) {}\n}\n")
+        self.assert_passes("type_names")
+
+
 class LayersTest(GateTest):
     def test_good_tree(self):
         self.write("src/nibble/cli/a.cc", '#include <fmt/format.h>\n#include "nibble/checkpoint/checkpoint.h"\n')

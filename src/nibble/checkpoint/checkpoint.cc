@@ -29,7 +29,7 @@ struct Checkpoint::State {
 
   void scan_folder(const FolderFiles& files_there, const OpenOptions& options, Findings* findings);
   void scan_file(const OpenOptions& options, Findings* findings);
-  void take(std::vector<Shard> shards, const ShardSelection& selection, Findings* findings);
+  void take(std::vector<ShardContents> shards, const ShardSelection& selection, Findings* findings);
   void read_configs(const FolderFiles& files_there, Findings* findings);
 };
 
@@ -70,12 +70,12 @@ bool begins_with_gguf(const Path& path) {
 }  // namespace
 
 // Moves the shards' content into place: tensors by file, then offset, each with its file's number.
-void Checkpoint::State::take(std::vector<Shard> shards, const ShardSelection& selection, Findings* findings) {
+void Checkpoint::State::take(std::vector<ShardContents> shards, const ShardSelection& selection, Findings* findings) {
   std::vector<CheckedFile> checked;
   uint64_t count = 0;
-  for (const Shard& shard : shards) count += shard.tensors.size();
+  for (const ShardContents& shard : shards) count += shard.tensors.size();
   tensors.reserve(count);
-  for (Shard& shard : shards) {
+  for (ShardContents& shard : shards) {
     const auto number = static_cast<uint32_t>(files.size());
     for (StoredTensor& tensor : shard.tensors) tensor.file = number;
     std::ranges::move(shard.tensors, std::back_inserter(tensors));
@@ -92,7 +92,7 @@ void Checkpoint::State::take(std::vector<Shard> shards, const ShardSelection& se
 void Checkpoint::State::scan_folder(const FolderFiles& there, const OpenOptions& options, Findings* findings) {
   if (there.safetensors.empty() && there.gguf.size() == 1 && there.indexes.empty()) {
     container = Container::kGguf;
-    std::vector<Shard> shards;
+    std::vector<ShardContents> shards;
     shards.push_back(read_gguf_shard(folder, there.gguf.front(), options, &gguf));
     take(std::move(shards), {}, findings);
     return;
@@ -108,7 +108,7 @@ void Checkpoint::State::scan_folder(const FolderFiles& there, const OpenOptions&
 
 void Checkpoint::State::scan_file(const OpenOptions& options, Findings* findings) {
   const std::string name = path.filename().string();
-  std::vector<Shard> shards;
+  std::vector<ShardContents> shards;
   if (ends_with(name, ".gguf") || begins_with_gguf(path)) {
     container = Container::kGguf;
     shards.push_back(read_gguf_shard(folder, name, options, &gguf));

@@ -41,7 +41,7 @@ void rebuild_index(const Path& folder, Findings* findings) {
   std::vector<StoredTensor> tensors;
   std::vector<CheckedFile> checked;
   uint64_t total = 0;
-  for (Shard& shard : read_shards(folder, index.files, options)) {
+  for (ShardContents& shard : read_shards(folder, index.files, options)) {
     for (StoredTensor& tensor : shard.tensors) {
       tensor.file = static_cast<uint32_t>(checked.size());
       total += tensor.bytes;

@@ -7,8 +7,8 @@ namespace {
 
 // Opens the file and lets `read` read its header; turns what they throw into findings.
 template <typename Read>
-Shard read_shard(const Path& folder, const std::string& name, const OpenOptions& options, Read&& read) {
-  Shard shard;
+ShardContents read_shard(const Path& folder, const std::string& name, const OpenOptions& options, Read&& read) {
+  ShardContents shard;
   shard.file.name = name;
   try {
     shard.input = InputFile::open(folder / name, options.mode);
@@ -31,7 +31,7 @@ Shard read_shard(const Path& folder, const std::string& name, const OpenOptions&
   return shard;
 }
 
-void judge_size(const SafetensorsHeader& header, const OpenOptions& options, const std::string& path, Shard* shard) {
+void judge_size(const SafetensorsHeader& header, const OpenOptions& options, const std::string& path, ShardContents* shard) {
   try {
     check_file_size(header, false, path);
   } catch (const ShortFileError& error) {
@@ -44,10 +44,10 @@ void judge_size(const SafetensorsHeader& header, const OpenOptions& options, con
 
 }  // namespace
 
-std::vector<Shard> read_shards(const Path& folder, const std::vector<std::string>& names, const OpenOptions& options) {
-  std::vector<Shard> shards(names.size());
+std::vector<ShardContents> read_shards(const Path& folder, const std::vector<std::string>& names, const OpenOptions& options) {
+  std::vector<ShardContents> shards(names.size());
   parallel_for(names.size(), options.threads, [&](uint64_t i) {
-    shards[i] = read_shard(folder, names[i], options, [&](const InputFile& input, Shard* shard) {
+    shards[i] = read_shard(folder, names[i], options, [&](const InputFile& input, ShardContents* shard) {
       SafetensorsHeader header = scan_safetensors_header(input);
       judge_size(header, options, input.path().string(), shard);
       shard->file.header_bytes = header.header_bytes;
@@ -58,9 +58,9 @@ std::vector<Shard> read_shards(const Path& folder, const std::vector<std::string
   return shards;
 }
 
-Shard read_gguf_shard(const Path& folder, const std::string& name, const OpenOptions& options,
+ShardContents read_gguf_shard(const Path& folder, const std::string& name, const OpenOptions& options,
                       std::optional<GgufFile>* gguf) {
-  return read_shard(folder, name, options, [&](const InputFile& input, Shard* shard) {
+  return read_shard(folder, name, options, [&](const InputFile& input, ShardContents* shard) {
     *gguf = scan_gguf(input);
     shard->file.header_bytes = (*gguf)->data_begin;
     shard->tensors = (*gguf)->tensors;

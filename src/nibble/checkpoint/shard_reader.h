@@ -12,7 +12,7 @@
 
 namespace nibble {
 
-struct Shard {
+struct ShardContents {
   StoredFile file;
   std::optional<InputFile> input;     // empty if it cannot be opened
   std::vector<StoredTensor> tensors;  // `file` left 0
@@ -20,9 +20,9 @@ struct Shard {
   Findings findings;
 };
 
-std::vector<Shard> read_shards(const Path& folder, const std::vector<std::string>& names, const OpenOptions& options);
+std::vector<ShardContents> read_shards(const Path& folder, const std::vector<std::string>& names, const OpenOptions& options);
 // One GGUF file; *gguf is set if its header could be read.
-Shard read_gguf_shard(const Path& folder, const std::string& name, const OpenOptions& options,
+ShardContents read_gguf_shard(const Path& folder, const std::string& name, const OpenOptions& options,
                       std::optional<GgufFile>* gguf);
 
 }  // namespace nibble
