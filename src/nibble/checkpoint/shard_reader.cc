@@ -31,7 +31,8 @@ ShardContents read_shard(const Path& folder, const std::string& name, const Open
   return shard;
 }
 
-void judge_size(const SafetensorsHeader& header, const OpenOptions& options, const std::string& path, ShardContents* shard) {
+void judge_size(const SafetensorsHeader& header, const OpenOptions& options, const std::string& path,
+                ShardContents* shard) {
   try {
     check_file_size(header, false, path);
   } catch (const ShortFileError& error) {
@@ -44,7 +45,8 @@ void judge_size(const SafetensorsHeader& header, const OpenOptions& options, con
 
 }  // namespace
 
-std::vector<ShardContents> read_shards(const Path& folder, const std::vector<std::string>& names, const OpenOptions& options) {
+std::vector<ShardContents> read_shards(const Path& folder, const std::vector<std::string>& names,
+                                       const OpenOptions& options) {
   std::vector<ShardContents> shards(names.size());
   parallel_for(names.size(), options.threads, [&](uint64_t i) {
     shards[i] = read_shard(folder, names[i], options, [&](const InputFile& input, ShardContents* shard) {
@@ -59,7 +61,7 @@ std::vector<ShardContents> read_shards(const Path& folder, const std::vector<std
 }
 
 ShardContents read_gguf_shard(const Path& folder, const std::string& name, const OpenOptions& options,
-                      std::optional<GgufFile>* gguf) {
+                              std::optional<GgufFile>* gguf) {
   return read_shard(folder, name, options, [&](const InputFile& input, ShardContents* shard) {
     *gguf = scan_gguf(input);
     shard->file.header_bytes = (*gguf)->data_begin;

@@ -20,9 +20,10 @@ struct ShardContents {
   Findings findings;
 };
 
-std::vector<ShardContents> read_shards(const Path& folder, const std::vector<std::string>& names, const OpenOptions& options);
+std::vector<ShardContents> read_shards(const Path& folder, const std::vector<std::string>& names,
+                                       const OpenOptions& options);
 // One GGUF file; *gguf is set if its header could be read.
 ShardContents read_gguf_shard(const Path& folder, const std::string& name, const OpenOptions& options,
-                      std::optional<GgufFile>* gguf);
+                              std::optional<GgufFile>* gguf);
 
 }  // namespace nibble
