@@ -28,23 +28,6 @@ std::string file_sha256(const Path& path) {
 
 }  // namespace
 
-Json recipe_json(const Model& model, const OutputPlan& plan, const QuantizeRequest& request) {
-  Json recipe = Json::object();
-  recipe["family"] = model.family_name;
-  recipe["format"] = request.format.name;
-  recipe["rule"] = request.rule.rule == nullptr ? "" : request.rule.name();
-  recipe["rule_given"] = request.rule_given;
-  recipe["layout"] = plan.layout == nullptr ? "dense" : std::string(plan.layout->name());
-  recipe["include"] = request.include;
-  recipe["keep"] = request.keep;
-  recipe["generic"] = request.generic;
-  recipe["bit_exact_with"] = library_name(request.bit_exact);
-  recipe["unify_scales"] = request.unify_scales;
-  recipe["shard_bytes"] = request.shard_bytes;
-  recipe["sha256_inputs"] = request.sha256_inputs;
-  return recipe;
-}
-
 Json tensor_row(const Checkpoint& source, const OutWeight& out, const QuantizeRequest& request, const OutResult& result,
                 const std::map<uint32_t, std::string>& hashes, const Model& model) {
   Json row = Json::object();

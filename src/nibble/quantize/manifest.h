@@ -12,9 +12,6 @@
 
 namespace nibble {
 
-// What decides the output's bytes besides the input: compared field by field on resume, stored in the manifest.
-Json recipe_json(const Model& model, const OutputPlan& plan, const QuantizeRequest& request);
-
 // One row of "tensors".
 Json tensor_row(const Checkpoint& source, const OutWeight& out, const QuantizeRequest& request, const OutResult& result,
                 const std::map<uint32_t, std::string>& hashes, const Model& model);

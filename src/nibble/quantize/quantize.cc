@@ -12,21 +12,15 @@
 #include "nibble/base/log.h"
 #include "nibble/base/progress.h"
 #include "nibble/base/strings.h"
-#include "nibble/checkpoint/shard_index.h"
 #include "nibble/quantize/journal.h"
 #include "nibble/quantize/manifest.h"
 #include "nibble/quantize/output_plan.h"
+#include "nibble/quantize/recipe.h"
 #include "nibble/quantize/shard_writer.h"
 #include "nibble/quantize/side_files.h"
 
 namespace nibble {
 namespace {
-
-// Memory: per thread one chunk of input, its codes and, for formats with a second-level scale, the matrices that share
-// it (up to kKeepBytes / threads; larger ones are read twice). With 1 GiB as the bound for everything, half goes to
-// keeping.
-constexpr uint64_t kKeepBytes = uint64_t{512} << 20;
-constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 
 uint64_t peak_rss_bytes() {
   std::ifstream status("/proc/self/status");
@@ -255,8 +249,6 @@ class Run {
   void write_end() {
     std::vector<OutputFileRecord> files;
     std::vector<Json> rows;
-    ShardIndex index;
-    uint64_t total = 0;
     for (size_t s = 0; s < plan_.shards.size(); ++s) {
       auto record = journal_->finished(s);
       if (!record)
@@ -265,19 +257,12 @@ class Run {
             .way_out("run the same command again");
       files.push_back({plan_.shards[s].file_name, record->bytes, record->sha256});
       for (Json& row : record->tensor_rows) rows.push_back(std::move(row));
-      index.files.push_back(plan_.shards[s].file_name);
-      for (const TensorDecl& tensor : plan_.shards[s].layout.tensors) {
-        index.weights.emplace_back(tensor.name, static_cast<uint32_t>(s));
-        total += tensor.bytes();
-      }
     }
-    index.total_size = total;
     for (const Json& row : rows) result_.tensors.push_back(row_of(row));
     write_side_files(source_, texts_, request_.target);
     write_atomically(manifest_path(),
                      manifest_text(recipe_json(model_, plan_, request_), source_, files, rows, request_.sha256_inputs));
-    if (plan_.shards.size() > 1)
-      write_atomically(request_.target / "model.safetensors.index.json", shard_index_text(index));
+    if (const auto index = output_index_text(plan_)) write_atomically(request_.target / kOutputIndexName, *index);
     journal_->remove();
   }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "nibble/base/strings.h"
+#include "nibble/checkpoint/shard_index.h"
 #include "nibble/quantize/gguf_folder.h"
 
 namespace nibble {
@@ -76,6 +77,32 @@ std::vector<std::pair<std::string, std::string>> side_texts(const Checkpoint& so
   return texts;
 }
 
+std::optional<std::string> output_index_text(const OutputPlan& plan) {
+  if (plan.shards.size() < 2) return std::nullopt;
+  ShardIndex index;
+  uint64_t total = 0;
+  for (uint32_t s = 0; s < plan.shards.size(); ++s) {
+    index.files.push_back(plan.shards[s].file_name);
+    for (const TensorDecl& tensor : plan.shards[s].layout.tensors) {
+      index.weights.emplace_back(tensor.name, s);
+      total += tensor.bytes();
+    }
+  }
+  index.total_size = total;
+  return shard_index_text(index);
+}
+
+std::vector<Path> copied_companions(const Checkpoint& source,
+                                    const std::vector<std::pair<std::string, std::string>>& texts) {
+  std::set<std::string> made;
+  for (const auto& [name, text] : texts) made.insert(name);
+  std::vector<Path> copied;
+  for (const Path& companion : source.companions()) {
+    if (!made.contains(companion.filename().string())) copied.push_back(companion);
+  }
+  return copied;
+}
+
 uint64_t side_bytes(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts) {
   uint64_t bytes = 0;
   for (const auto& [name, text] : texts) bytes += text.size();
@@ -85,14 +112,9 @@ uint64_t side_bytes(const Checkpoint& source, const std::vector<std::pair<std::s
 
 void write_side_files(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts,
                       const Path& target) {
-  std::set<std::string> made;
-  for (const auto& [name, text] : texts) {
-    write_atomically(target / name, text);
-    made.insert(name);
-  }
-  for (const Path& companion : source.companions()) {
-    if (!made.contains(companion.filename().string())) copy_atomically(companion, target / companion.filename());
-  }
+  for (const auto& [name, text] : texts) write_atomically(target / name, text);
+  for (const Path& companion : copied_companions(source, texts))
+    copy_atomically(companion, target / companion.filename());
 }
 
 }  // namespace nibble

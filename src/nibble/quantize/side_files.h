@@ -3,6 +3,7 @@
 // made from its keys (gguf_folder.h).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,14 @@ namespace nibble {
 // Texts to be written (name, content), without the companions that are copied as files.
 std::vector<std::pair<std::string, std::string>> side_texts(const Checkpoint& source, const Model& model,
                                                             const OutputPlan& plan, const QuantizeRequest& request);
+
+// The index over the shards; nullopt where there is one shard only, which needs none.
+std::optional<std::string> output_index_text(const OutputPlan& plan);
+inline constexpr const char* kOutputIndexName = "model.safetensors.index.json";
+
+// Companions of the source that are copied: those that no text replaces.
+std::vector<Path> copied_companions(const Checkpoint& source,
+                                    const std::vector<std::pair<std::string, std::string>>& texts);
 
 // Bytes that texts and companions need on disk.
 uint64_t side_bytes(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts);

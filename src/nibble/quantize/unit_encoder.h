@@ -41,6 +41,12 @@ struct EncodeContext {
   std::function<void(uint64_t bytes)> progress;
 };
 
+// Memory: per thread one chunk of input, its codes and, for formats with a second-level scale, the matrices that share
+// it (up to kKeepBytes / threads; larger ones are read twice). With 1 GiB as the bound for everything, half goes to
+// keeping.
+inline constexpr uint64_t kKeepBytes = uint64_t{512} << 20;
+inline constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
+
 // Errors name the source file, the tensor and the place of a NaN or infinity, or why an exact cast is impossible.
 UnitResult encode_unit(const EncodeContext& context, const Unit& unit, const PartSink& sink);
 
