@@ -86,6 +86,36 @@ class Runs(CaseTest):
             self.assertFalse((self.dir / "t/model.safetensors").exists())
             shutil.rmtree(self.dir / "t", ignore_errors=True)
 
+    def test_rederive_accepts_an_untouched_output_and_names_a_flipped_byte(self):
+        tensors, config = qwen3_moe()
+        self.quantize(tensors, config, "--format", "mxfp4", "--keep", "name:model.layers.0.mlp.experts.1.*", "--shard-size", "60kB")
+        source, target = self.dir / "source", self.dir / "target"
+        before = {p.name: p.read_bytes() for p in target.iterdir()}
+        again = self.done("verify", target, "--rederive", "--against", source)
+        self.assertEqual(self.findings(again, rule="rederive"), [])
+        self.assertEqual(again.json["rederived"]["tensors"], len(read_folder(target)))
+        self.assertEqual(again.json["rederived"]["differing"], 0)
+        self.assertEqual(again.json["rederived"]["bytes"], sum(len(data) for name, data in before.items() if name != "nibble.json"))
+        self.assertEqual({p.name: p.read_bytes() for p in target.iterdir()}, before)
+        self.assertIn("all bytes equal", self.nibble("verify", target, "--rederive", "--against", source).out)
+
+        name = "model.layers.1.mlp.experts.2.down_proj.weight_packed"
+        file = next(f for f in sorted(target.glob("*.safetensors")) if name in read_safetensors(f))
+        data = bytearray(file.read_bytes())
+        (size,) = struct.unpack("<Q", data[:8])
+        at = 8 + size + json.loads(data[8 : 8 + size])[name]["data_offsets"][0] + 21
+        data[at] ^= 0x40
+        file.write_bytes(data)
+        damaged = self.refused("verify", target, "--rederive", "--against", source)
+        (finding,) = self.findings(damaged, rule="rederive")
+        self.assertEqual((finding["severity"], finding["tensor"], finding["file"]), ("error", name, str(file)))
+        self.assertEqual(finding["values"]["first_difference"], "21")
+        self.assertEqual(int(finding["values"]["stored"], 16), data[at])
+        self.assertEqual(int(finding["values"]["expected"], 16), data[at] ^ 0x40)
+        self.assertEqual(damaged.json["rederived"]["differing_bytes"], 1)
+
+        self.assertEqual(self.nibble("verify", target, "--rederive").code, 2)
+
 
 if __name__ == "__main__":
     unittest.main()

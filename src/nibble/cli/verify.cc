@@ -43,6 +43,12 @@ Json report_json(const VerifyReport& report) {
                                      {"snr_db", row.snr_db},
                                      {"expected_rel_rmse", row.expected_rel_rmse}});
   }
+  if (report.rederived)
+    json["rederived"] = Json{{"tensors", report.rederived->tensors},
+                             {"bytes", report.rederived->bytes},
+                             {"differing", report.rederived->differing},
+                             {"differing_bytes", report.rederived->differing_bytes},
+                             {"seconds", report.rederived->seconds}};
   json["checked"] = Json{{"tensors", report.tensors}, {"bytes", report.bytes}, {"seconds", report.seconds}};
   return json;
 }
@@ -56,6 +62,14 @@ std::string finding_line(const Finding& finding) {
   for (const auto& [key, text] : finding.values)
     values += fmt::format("{}{} {}", values.empty() ? "" : ", ", key, printable(text));
   return values.empty() ? line + "\n" : fmt::format("{} ({})\n", line, values);
+}
+
+std::string rederived_line(const Rederived& rederived) {
+  std::string line = fmt::format("rederived: {} tensors, {} in {:.2f} s, ", with_commas(rederived.tensors),
+                                 human_bytes(rederived.bytes), rederived.seconds);
+  if (rederived.differing == 0) return line + "all bytes equal\n";
+  return line + fmt::format("{} tensors and files differ, in {} bytes\n", with_commas(rederived.differing),
+                            with_commas(rederived.differing_bytes));
 }
 
 std::string report_text(const std::string& path, const VerifyReport& report) {
@@ -80,6 +94,7 @@ std::string report_text(const std::string& path, const VerifyReport& report) {
                       fmt::format("{:.5f}", row.expected_rel_rmse), fmt::format("{:.2f}", row.snr_db)});
     text += table_text(rows);
   }
+  if (report.rederived) text += rederived_line(*report.rederived);
   const double rate = report.seconds > 0 ? static_cast<double>(report.bytes) / report.seconds : 0;
   return text + fmt::format("{}: {} ({} error{}, {} warning{}); {} tensors, {} in {:.2f} s, {}/s\n", printable(path),
                             report.ok ? "ok" : "NOT ok", errors, errors == 1 ? "" : "s", warnings,
@@ -88,6 +103,10 @@ std::string report_text(const std::string& path, const VerifyReport& report) {
 }
 
 int run_verify(VerifyArgs& args, const CommonOptions& common) {
+  // No manifest records where the source lies: its bytes depend on no path.
+  if (args.options.rederive && args.against.empty())
+    throw UsageError(
+        Error("--rederive needs the checkpoint that was quantized").file(args.path).way_out("add --against BASE"));
   if (args.reindex) {
     Findings findings;
     rebuild_index(args.path, &findings);
@@ -116,7 +135,7 @@ std::function<int()> setup_verify(CLI::App& app, CommonOptions& common) {
   app.add_option("--against", args->against, "compare every weight with the checkpoint that this one was made from")
       ->type_name("BASE");
   app.add_flag("--rederive", args->options.rederive,
-               "quantize again from the source (--against BASE) and compare bytes");
+               "quantize again from BASE (give --against) as nibble.json records it, and compare every byte");
   app.add_flag("--quick", args->options.quick, "headers, scales and a sample instead of every byte");
   app.add_option("--tp", args->options.tp, "check that tensor parallelism over N ranks cuts no group")
       ->check(CLI::Range(uint64_t{1}, uint64_t{65536}))

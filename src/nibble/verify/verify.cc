@@ -8,6 +8,7 @@
 #include "nibble/base/error.h"
 #include "nibble/verify/against.h"
 #include "nibble/verify/finding_list.h"
+#include "nibble/verify/rederive.h"
 #include "nibble/verify/rule.h"
 #include "nibble/verify/weight_stats.h"
 
@@ -44,6 +45,7 @@ struct Base {
   Base(const Path& path, const VerifyOptions& options, Findings* findings)
       : checkpoint(Checkpoint::scan(path, open_options(options), &own)) {
     guarded("bad-config", path.string(), &own, [&] { model = load_model(checkpoint, &own); });
+    usable = !has_error(own);
     for (Finding& finding : own) {
       if (finding.severity != Severity::kError) continue;
       finding.message = "in BASE: " + finding.message;
@@ -53,7 +55,20 @@ struct Base {
   Findings own;
   Checkpoint checkpoint;
   Model model;
+  bool usable = false;  // whole enough to quantize from
 };
+
+void rederive_if_possible(const VerifyContext& context, const std::optional<Base>& base, VerifyReport* report) {
+  if (!base)
+    throw Error("--rederive quantizes again, and no manifest records where the source lies")
+        .file(context.checkpoint->path().string())
+        .way_out("--against BASE, the checkpoint that was quantized");
+  if (!base->usable)
+    throw Error("BASE is damaged: nothing can be made again from it")
+        .file(base->checkpoint.path().string())
+        .way_out("repair or fetch BASE again: the errors above name what is wrong");
+  report->rederived = rederive(context, &report->findings);
+}
 
 ScanOptions scan_options(const VerifyOptions& options, const Checkpoint& checkpoint,
                          const std::optional<StoredManifest>& manifest) {
@@ -98,6 +113,7 @@ VerifyReport verify(const Path& path, const VerifyOptions& options) {
   context.base_model = base ? &base->model : nullptr;
   if (base) guarded("against", name, &findings, [&] { report.against = compare_with_base(context); });
   context.against = &report.against;
+  if (options.rederive) guarded(kRederiveRule, name, &findings, [&] { rederive_if_possible(context, base, &report); });
   for (const Rule* rule : rules()) guarded(rule->name, name, &findings, [&] { rule->check(context, &findings); });
 
   report.ok = !has_error(findings);

@@ -16,7 +16,7 @@ namespace nibble {
 
 struct VerifyOptions {
   std::optional<Path> against;  // BASE: the 16-bit (or any readable) checkpoint this one was made from
-  bool rederive = false;        // quantize again from BASE (or the manifest's source) and compare bytes
+  bool rederive = false;        // quantize again from BASE as the manifest's recipe says, and compare bytes
   bool quick = false;           // headers, scales and a sample of the codes
   uint64_t tp = 1, ep = 1;
   bool allow_trailing = false;
@@ -36,11 +36,20 @@ struct AgainstRow {
   std::string problem;           // "" or why it could not be compared
 };
 
+// What --rederive has compared (rederive.h).
+struct Rederived {
+  uint64_t tensors = 0, bytes = 0;  // stored tensors; bytes of tensors, headers and the files beside them
+  uint64_t differing = 0;           // tensors and files that differ, are missing or could not be made again
+  uint64_t differing_bytes = 0;
+  double seconds = 0;
+};
+
 struct VerifyReport {
   bool ok = true;  // no finding of severity error
   Findings findings;
   std::vector<AgainstRow> against;
-  uint64_t tensors = 0, bytes = 0;  // stored tensors, bytes that were read
+  std::optional<Rederived> rederived;  // absent if not asked for, or impossible (then a finding says why)
+  uint64_t tensors = 0, bytes = 0;     // stored tensors, bytes that were read
   double seconds = 0;
 };
 
