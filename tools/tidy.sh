@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # clang-tidy over the files that changed (`changed`: since the merge base with origin/main, or since the last commit),
-# or over the whole tree (`all`). Needs a configured build/release. A changed header is checked as the source that
-# includes it alone (see nibble_check_headers in cmake/).
+# or over the whole tree (`all`). A changed header is checked as the source that includes it alone (see
+# nibble_check_headers in cmake/).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+# A build folder of its own, which is never built: precompiled headers are g++'s.
+commands=build/tidy
+cmake --preset release -B "$commands" -DNIBBLE_PRECOMPILE=OFF --log-level=WARNING >/dev/null
 
 changed_files() {
   local base
@@ -33,15 +37,15 @@ units=()
 while IFS= read -r file; do
   [ -e "$file" ] || continue
   case "$file" in
-    src/*.h) unit=build/release/header_check/$(sed 's|^src/||; s|[^A-Za-z0-9]|_|g' <<<"$file").cc ;;
+    src/*.h) unit="$commands"/header_check/$(sed 's|^src/||; s|[^A-Za-z0-9]|_|g' <<<"$file").cc ;;
     *.h) continue ;;
     *) unit=$file ;;
   esac
   # Files outside this configuration (fuzz targets, the canary) are not in the list of compile commands.
-  if grep -qF "$unit\"" build/release/compile_commands.json; then units+=("$unit"); fi
+  if grep -qF "$unit\"" "$commands"/compile_commands.json; then units+=("$unit"); fi
 done <<<"$files"
 echo "tidy: ${#units[@]} files"
 [ ${#units[@]} -eq 0 ] && exit 0
 # The compile commands are g++'s: clang does not know two of its warnings.
 printf '%s\0' "${units[@]}" |
-  xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 --quiet -p build/release --extra-arg=-Wno-unknown-warning-option
+  xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 --quiet -p "$commands" --extra-arg=-Wno-unknown-warning-option

@@ -204,6 +204,25 @@ void OutputFile::read_at(uint64_t offset, std::span<std::byte> out) const {
   read_fully(fd_, partial_path_, offset, out);
 }
 
+// A failed sync_file_range may be the only report of a lost page: a later fsync need not repeat it. Where the call does
+// not exist, fsync does all the work.
+void OutputFile::sync_range(uint64_t offset, uint64_t bytes, unsigned flags) {
+  NIBBLE_CHECK(fd_ >= 0);
+  int result = 0;
+  do {
+    result = syscalls().sync_file_range(fd_, static_cast<off64_t>(offset), static_cast<off64_t>(bytes), flags);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 && errno != ENOSYS && errno != EINVAL && errno != ESPIPE && errno != EOPNOTSUPP)
+    throw system_error("cannot write to the disk", partial_path_, errno).value("offset", offset).value("bytes", bytes);
+}
+
+void OutputFile::start_flush(uint64_t offset, uint64_t bytes) { sync_range(offset, bytes, SYNC_FILE_RANGE_WRITE); }
+
+void OutputFile::settle(uint64_t offset, uint64_t bytes) {
+  sync_range(offset, bytes, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  ::posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);  // a hint
+}
+
 void OutputFile::commit() {
   NIBBLE_CHECK(fd_ >= 0);
   if (const int code = sync_descriptor(fd_); code != 0) throw system_error("cannot sync", partial_path_, code);

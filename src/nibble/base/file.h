@@ -60,6 +60,11 @@ class OutputFile {
   void write_at(uint64_t offset, std::span<const std::byte> bytes);
   // Reads back what was written.
   void read_at(uint64_t offset, std::span<std::byte> out) const;
+  // Starts writing a range that will not change any more to the disk, without waiting for it.
+  void start_flush(uint64_t offset, uint64_t bytes);
+  // Waits until a range is on the disk and gives its memory back: a long file then takes no more of the page cache than
+  // its newest part, and commit() has little left to sync. An error of the disk is found here or in commit().
+  void settle(uint64_t offset, uint64_t bytes);
   // Syncs, renames to the final name and syncs the folder.
   void commit();
   const Path& final_path() const { return final_path_; }
@@ -67,6 +72,7 @@ class OutputFile {
  private:
   OutputFile() = default;
   void abandon() noexcept;
+  void sync_range(uint64_t offset, uint64_t bytes, unsigned flags);
 
   Path final_path_, partial_path_;
   int fd_ = -1;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
-#include <xxhash.h>
+#include <xxh_x86dispatch.h>  // picks the widest vectors at run time
 
 #include <array>
 #include <cstdint>

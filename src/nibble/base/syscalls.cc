@@ -8,7 +8,7 @@
 namespace nibble {
 
 const Syscalls& real_syscalls() {
-  static const Syscalls table{::pread, ::pwrite, ::fsync, ::posix_fallocate, ::rename};
+  static const Syscalls table{::pread, ::pwrite, ::fsync, ::posix_fallocate, ::rename, ::sync_file_range};
   return table;
 }
 

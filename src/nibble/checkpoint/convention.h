@@ -107,6 +107,9 @@ struct PartRun {
   uint32_t part = 0;    // index into declare()'s result
   uint64_t offset = 0;  // bytes from the part's start
   std::vector<std::byte> bytes;
+  std::span<const std::byte> view;  // not empty: the content, unchanged in the rows that were given; `bytes` is empty
+
+  std::span<const std::byte> content() const { return view.empty() ? std::span<const std::byte>(bytes) : view; }
 };
 
 // What the configuration must tell.

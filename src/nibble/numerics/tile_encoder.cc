@@ -30,6 +30,14 @@ void store_narrow(const uint32_t* patterns, uint64_t count, std::byte* out) {
   }
 }
 
+// Far enough from the ends of float32 that no remainder of a division is lost (EncodeJob::reciprocal).
+bool are_safe(const float* divisors, uint64_t count) {
+  constexpr float kLeast = 0x1p-60f, kMost = 0x1p60f;
+  int outside = 0;
+  for (uint64_t b = 0; b < count; ++b) outside |= static_cast<int>(!(divisors[b] >= kLeast && divisors[b] <= kMost));
+  return outside == 0;
+}
+
 }  // namespace
 
 TileEncoder::TileEncoder(const QuantizeOptions& options, const BitExactRecipe* recipe, const DenseView& in,
@@ -181,15 +189,19 @@ void TileEncoder::set_block(uint64_t block, const BlockScale& scale) {
 
 void TileEncoder::set_effective_scales(uint64_t blocks) {
   effective_scales(value_.data(), blocks, tensor_scale_, effective_.data());
-  if (format_.scale == ScaleType::kE8M0) {
-    for (uint64_t b = 0; b < blocks; ++b) reciprocal_[b] = 1.0f / effective_[b];
-  }
   if (format_.zero == ZeroPoint::kCode) {
     for (uint64_t b = 0; b < blocks; ++b) zero_[b] = static_cast<float>(int4_decode(zero_code_[b]));
   }
   if (recipe_ != nullptr && recipe_->divisor != nullptr) {
     for (uint64_t b = 0; b < blocks; ++b) divisor_[b] = recipe_->divisor(stats_of(b));
   }
+  const float* divisor = divisors();
+  for (uint64_t b = 0; b < blocks; ++b) reciprocal_[b] = 1.0f / divisor[b];
+  safe_divisors_ = are_safe(divisor, blocks);
+}
+
+const float* TileEncoder::divisors() const {
+  return recipe_ != nullptr && recipe_->divisor != nullptr ? divisor_.data() : effective_.data();
 }
 
 int TileEncoder::most_candidates() const {
@@ -241,15 +253,15 @@ void TileEncoder::add_noise(const Tile& tile, double* noise) {
 }
 
 simd::EncodeJob TileEncoder::job(const Tile& tile) const {
-  const bool other_divisor = recipe_ != nullptr && recipe_->divisor != nullptr;
   simd::EncodeJob job;
   job.element = format_.element;
   job.arithmetic = arithmetic_;
   job.cols = tile.cols;
   job.block_cols = block_cols_;
-  job.divisor = other_divisor ? divisor_.data() : effective_.data();
+  job.divisor = divisors();
   job.multiplier = effective_.data();
-  if (format_.scale == ScaleType::kE8M0 && !other_divisor) job.reciprocal = reciprocal_.data();
+  job.powers_of_two = format_.scale == ScaleType::kE8M0 && job.divisor == effective_.data();
+  if (job.powers_of_two || safe_divisors_) job.reciprocal = reciprocal_.data();
   job.zero = format_.zero == ZeroPoint::kCode ? zero_.data() : nullptr;
   job.low = rule_.clamp_low;
   job.high = rule_.clamp_high;

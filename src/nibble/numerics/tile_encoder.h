@@ -38,6 +38,7 @@ class TileEncoder {
   void choose_scales(const Tile& tile);
   void set_block(uint64_t block, const BlockScale& scale);
   void set_effective_scales(uint64_t blocks);
+  const float* divisors() const;
   int most_candidates() const;
   int list_candidates(uint64_t block, BlockScale* list) const;
   void search(const Tile& tile);
@@ -65,6 +66,7 @@ class TileEncoder {
   std::vector<uint32_t> stored_;
   std::vector<float> amax_, min_, max_, extreme_, value_, effective_, divisor_, reciprocal_, zero_;
   std::vector<uint8_t> zero_code_;
+  bool safe_divisors_ = false;
   bool wide_ = false;  // magnitudes whose squares do not fit float32
   // Of a search: the i-th candidate of block b is candidates_[b * most candidates + i].
   std::vector<BlockScale> candidates_;

@@ -11,14 +11,58 @@
 namespace nibble {
 namespace {
 
-constexpr uint64_t kHashChunk = uint64_t{4} << 20;
+// Small enough to be read back into the second-level cache.
+constexpr uint64_t kHashChunk = uint64_t{1} << 20;
+constexpr uint64_t kFlushBytes = uint64_t{8} << 20;
+// Pages that the disk has not taken yet; what lies further behind is settled.
+constexpr uint64_t kUnsettledBytes = uint64_t{64} << 20;
 
-// Which bytes of the file are there, and how far the hash has come. Whoever writes may be asked to hash a while.
+// Which bytes of the file are there, and how far the hash has come. Whoever writes may be asked to hash a while. What is
+// hashed goes to the disk at once and leaves the page cache: pages that come back are written again sooner than the
+// kernel could find fresh ones, and at the end there is little left to wait for.
 class HashBehind {
  public:
-  explicit HashBehind(const OutputFile& file) : file_(file) {}
+  explicit HashBehind(OutputFile& file) : file_(file), buffer_(kHashChunk) {}
 
-  void written(uint64_t begin, uint64_t end) {
+  // `bytes` are in the file. What continues the hashed part is hashed from memory, the rest is read back later.
+  void written(uint64_t begin, std::span<const std::byte> bytes) {
+    add_range(begin, begin + bytes.size());
+    const std::unique_lock busy(hashing_, std::try_to_lock);
+    if (!busy || done_ != begin) return;
+    hash_.update(bytes);
+    done_ += bytes.size();
+    flush();
+  }
+
+  // Hashes what is complete in front, unless another thread is at it. `all`: to the end, waiting for the other thread.
+  void advance(bool all) {
+    std::unique_lock busy(hashing_, std::defer_lock);
+    if (all) {
+      busy.lock();
+    } else if (!busy.try_lock()) {
+      return;
+    }
+    for (uint64_t ready = complete(); ready - done_ >= (all ? 1 : kHashChunk); ready = complete()) {
+      const std::span chunk(buffer_.data(), std::min(kHashChunk, ready - done_));
+      file_.read_at(done_, chunk);
+      hash_.update(chunk);
+      done_ += chunk.size();
+      flush();
+    }
+  }
+
+  uint64_t hashed() const { return done_; }
+  std::string hex() { return hash_.hex(); }
+
+ private:
+  void flush() {
+    for (; done_ - flushed_ >= kFlushBytes; flushed_ += kFlushBytes) {
+      file_.start_flush(flushed_, kFlushBytes);
+      if (flushed_ >= kUnsettledBytes) file_.settle(flushed_ - kUnsettledBytes, kFlushBytes);
+    }
+  }
+
+  void add_range(uint64_t begin, uint64_t end) {
     const std::scoped_lock lock(mutex_);
     // Joins the range with its neighbours; ranges never overlap.
     auto next = ranges_.lower_bound(begin);
@@ -36,37 +80,18 @@ class HashBehind {
     ranges_.emplace(begin, end);
   }
 
-  // Hashes what is complete in front, unless another thread is at it. `all`: to the end, waiting for the other thread.
-  void advance(bool all) {
-    std::unique_lock busy(hashing_, std::defer_lock);
-    if (all) {
-      busy.lock();
-    } else if (!busy.try_lock()) {
-      return;
-    }
-    std::vector<std::byte> buffer;
-    for (uint64_t ready = complete(); ready - done_ >= (all ? 1 : kHashChunk); ready = complete()) {
-      buffer.resize(std::min(kHashChunk, ready - done_));
-      file_.read_at(done_, buffer);
-      hash_.update(buffer);
-      done_ += buffer.size();
-    }
-  }
-
-  uint64_t hashed() const { return done_; }
-  std::string hex() { return hash_.hex(); }
-
- private:
   uint64_t complete() {
     const std::scoped_lock lock(mutex_);
     return ranges_.empty() || ranges_.begin()->first != 0 ? 0 : ranges_.begin()->second;
   }
 
-  const OutputFile& file_;
-  std::mutex mutex_, hashing_;
+  OutputFile& file_;
+  std::mutex mutex_;  // of ranges_
   std::map<uint64_t, uint64_t> ranges_;
+  std::mutex hashing_;  // of the rest
+  std::vector<std::byte> buffer_;
   Sha256 hash_;
-  uint64_t done_ = 0;
+  uint64_t done_ = 0, flushed_ = 0;
 };
 
 }  // namespace
@@ -75,7 +100,7 @@ ShardResult write_shard(const EncodeContext& context, const Shard& shard, const 
   OutputFile file = OutputFile::create(folder / shard.file_name, shard.layout.file_bytes);
   HashBehind hash(file);
   file.write_at(0, std::as_bytes(std::span(shard.layout.header)));
-  hash.written(0, shard.layout.header.size());
+  hash.written(0, std::as_bytes(std::span(shard.layout.header)));
   ShardResult result;
   result.bytes = shard.layout.file_bytes;
   result.units.resize(shard.units.size());
@@ -86,7 +111,7 @@ ShardResult write_shard(const EncodeContext& context, const Shard& shard, const 
           const OutWeight& weight = context.plan->outs[out];
           NIBBLE_CHECK(offset + bytes.size() <= weight.parts[part].tensor.bytes());
           file.write_at(weight.part_offsets[part] + offset, bytes);
-          hash.written(weight.part_offsets[part] + offset, weight.part_offsets[part] + offset + bytes.size());
+          hash.written(weight.part_offsets[part] + offset, bytes);
         });
     hash.advance(false);
   });

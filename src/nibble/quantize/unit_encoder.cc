@@ -146,7 +146,7 @@ class UnitEncoder {
   void emit(const Task& task, uint64_t begin, const EncodedView& rows) {
     const OutWeight& weight = out(task);
     for (const PartRun& run : weight.convention->emit(weight.request(c_.plan->model_dtype), task.slice, begin, rows)) {
-      sink_(task.out, run.part, run.offset, run.bytes);
+      sink_(task.out, run.part, run.offset, run.content());
     }
   }
 

@@ -53,12 +53,17 @@ int faulty_fallocate(int fd, off_t offset, off_t length) {
 
 int faulty_rename(const char* from, const char* to) { return strike() ? fail() : real_syscalls().rename(from, to); }
 
+int faulty_sync_range(int fd, off64_t offset, off64_t length, unsigned flags) {
+  return strike() ? fail() : real_syscalls().sync_file_range(fd, offset, length, flags);
+}
+
 void install(Calls counted) {
   Syscalls table = real_syscalls();
   const bool changes = counted == Calls::kChanges;
   if (counted == Calls::kPread) table.pread = faulty_pread;
   if (changes || counted == Calls::kPwrite) table.pwrite = faulty_pwrite;
   if (changes || counted == Calls::kFsync) table.fsync = faulty_fsync;
+  if (changes || counted == Calls::kSyncRange) table.sync_file_range = faulty_sync_range;
   if (changes || counted == Calls::kFallocate) table.fallocate = faulty_fallocate;
   if (changes || counted == Calls::kRename) table.rename = faulty_rename;
   syscalls() = table;

@@ -7,8 +7,8 @@
 
 namespace nibble::testing {
 
-// Which calls count: all that change the disk (pwrite, fsync, fallocate, rename), or one kind.
-enum class Calls { kChanges, kPread, kPwrite, kFsync, kFallocate, kRename };
+// Which calls count: all that change the disk (pwrite, fsync, sync_file_range, fallocate, rename), or one kind.
+enum class Calls { kChanges, kPread, kPwrite, kFsync, kSyncRange, kFallocate, kRename };
 
 class FaultySyscalls {
  public:

@@ -62,8 +62,8 @@ void TinyCheckpoint::quantize_one(const std::string& name, std::string_view layo
     NIBBLE_CHECK(!quantizer.encode(view, matrix.tensor_scale, matrix.mutable_view(), nullptr));
     for (const PartRun& run : convention.emit(request, slice, 0, matrix.view())) {
       auto& data = at(parts[run.part].tensor.name).data;
-      NIBBLE_CHECK(run.offset + run.bytes.size() <= data.size());
-      std::memcpy(data.data() + run.offset, run.bytes.data(), run.bytes.size());
+      NIBBLE_CHECK(run.offset + run.content().size() <= data.size());
+      std::memcpy(data.data() + run.offset, run.content().data(), run.content().size());
     }
   }
 }

@@ -117,7 +117,7 @@ std::vector<PartRun> emit_packed_ints(const WriteRequest& request, uint64_t slic
   std::vector<PartRun> runs{code_run(request, 0, slice, row_begin, rows, words(shape.cols, bits) * 4),
                             scale_run(request, 1, slice, row_begin, rows)};
   if (slice == 0 && row_begin == 0) {
-    PartRun run{2, 0, std::vector<std::byte>(request.shape.size() * 8)};
+    PartRun run{2, 0, std::vector<std::byte>(request.shape.size() * 8), {}};
     std::memcpy(run.bytes.data(), request.shape.data(), run.bytes.size());
     runs.push_back(std::move(run));
   }
@@ -131,7 +131,7 @@ std::vector<PartRun> emit_packed_ints(const WriteRequest& request, uint64_t slic
       packed[r / per_word * scale_cols + c] |= uint32_t{rows.zeros[r * scale_cols + c]} << (r % per_word * bits);
     }
   }
-  PartRun run{3, (slice * words(shape.rows, bits) + row_begin / per_word) * scale_cols * 4, {}};
+  PartRun run{3, (slice * words(shape.rows, bits) + row_begin / per_word) * scale_cols * 4, {}, {}};
   run.bytes.resize(packed.size() * 4);
   if (!packed.empty()) std::memcpy(run.bytes.data(), packed.data(), run.bytes.size());
   runs.push_back(std::move(run));

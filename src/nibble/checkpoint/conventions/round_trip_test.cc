@@ -58,11 +58,11 @@ Written write(const Convention& layout, const Format& format, const std::string&
       const EncodedView view = cut(out.slices.back(), row, std::min(row + 128, rows));
       for (const PartRun& run : layout.emit(out.request, slice, row, view)) {
         auto& part = out.bytes.at(run.part);
-        EXPECT_LE(run.offset + run.bytes.size(), part.size()) << out.parts[run.part].tensor.name;
-        for (size_t i = 0; i < run.bytes.size(); ++i) {
+        EXPECT_LE(run.offset + run.content().size(), part.size()) << out.parts[run.part].tensor.name;
+        for (size_t i = 0; i < run.content().size(); ++i) {
           EXPECT_FALSE(covered[run.part][run.offset + i]) << out.parts[run.part].tensor.name;
           covered[run.part][run.offset + i] = true;
-          part[run.offset + i] = run.bytes[i];
+          part[run.offset + i] = run.content()[i];
         }
       }
     }

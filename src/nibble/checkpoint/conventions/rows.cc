@@ -13,13 +13,12 @@ PartRun code_run(const WriteRequest& request, uint32_t part, uint64_t slice, uin
   const uint64_t row_bytes = request.format.code_row_bytes(rows.cols);
   const uint64_t stride = stored_row_bytes == 0 ? row_bytes : stored_row_bytes;
   NIBBLE_CHECK(stride >= row_bytes);
-  PartRun run{part, (slice * request_shape(request).rows + row_begin) * stride, {}};
-  run.bytes.resize(rows.rows * stride);
-  if (run.bytes.empty()) return run;
+  PartRun run{part, (slice * request_shape(request).rows + row_begin) * stride, {}, {}};
   if (stride == row_bytes) {
-    std::memcpy(run.bytes.data(), rows.codes, run.bytes.size());
+    run.view = {rows.codes, rows.rows * row_bytes};
     return run;
   }
+  run.bytes.resize(rows.rows * stride);
   for (uint64_t r = 0; r < rows.rows; ++r) {
     std::memcpy(run.bytes.data() + r * stride, rows.codes + r * row_bytes, row_bytes);
   }
@@ -39,7 +38,7 @@ PartRun scale_run(const WriteRequest& request, uint32_t part, uint64_t slice, ui
     first += row_begin / format.block_rows;
     count = ceil_div(rows.rows, format.block_rows);
   }
-  PartRun run{part, first * row_bytes, std::vector<std::byte>(count * row_bytes)};
+  PartRun run{part, first * row_bytes, std::vector<std::byte>(count * row_bytes), {}};
   if (!run.bytes.empty()) std::memcpy(run.bytes.data(), rows.scales, run.bytes.size());
   return run;
 }
@@ -47,7 +46,7 @@ PartRun scale_run(const WriteRequest& request, uint32_t part, uint64_t slice, ui
 PartRun second_run(uint32_t part, uint64_t slice, const EncodedView& rows, SecondLevel level) {
   // The two directions are reciprocals of each other: 1 is the only value that stands for both.
   NIBBLE_CHECK(rows.tensor_scale.level == level || rows.tensor_scale.value == 1);
-  PartRun run{part, slice * sizeof(float), std::vector<std::byte>(sizeof(float))};
+  PartRun run{part, slice * sizeof(float), std::vector<std::byte>(sizeof(float)), {}};
   std::memcpy(run.bytes.data(), &rows.tensor_scale.value, sizeof(float));
   return run;
 }

@@ -42,7 +42,8 @@ struct EncodeJob {
   uint64_t block_cols = 0;
   const float* divisor = nullptr;     // one per block, as in BlockCoding
   const float* multiplier = nullptr;  // one per block; may be the same array
-  const float* reciprocal = nullptr;  // 1 / divisor where divisors are powers of two: x * it is the quotient; or null
+  const float* reciprocal = nullptr;  // 1 / divisor rounded to nearest, or null where division must do
+  bool powers_of_two = false;         // all divisors are: x * reciprocal is the quotient
   const float* zero = nullptr;        // one per block, or null for none
   float low = 0, high = 0;
   bool wide = false;  // sums in float64 from the start
