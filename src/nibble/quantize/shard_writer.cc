@@ -17,8 +17,8 @@ constexpr uint64_t kFlushBytes = uint64_t{8} << 20;
 // Pages that the disk has not taken yet; what lies further behind is settled.
 constexpr uint64_t kUnsettledBytes = uint64_t{64} << 20;
 
-// Which bytes of the file are there, and how far the hash has come. Whoever writes may be asked to hash a while. What is
-// hashed goes to the disk at once and leaves the page cache: pages that come back are written again sooner than the
+// Which bytes of the file are there, and how far the hash has come. Whoever writes may be asked to hash a while. What
+// is hashed goes to the disk at once and leaves the page cache: pages that come back are written again sooner than the
 // kernel could find fresh ones, and at the end there is little left to wait for.
 class HashBehind {
  public:
@@ -105,14 +105,14 @@ ShardResult write_shard(const EncodeContext& context, const Shard& shard, const 
   result.bytes = shard.layout.file_bytes;
   result.units.resize(shard.units.size());
   parallel_for(shard.units.size(), threads, [&](uint64_t i) {
-    result.units[i] = encode_unit(
-        context, shard.units[i], [&](uint32_t out, uint32_t part, uint64_t offset, std::span<const std::byte> bytes) {
-          if (bytes.empty()) return;
-          const OutWeight& weight = context.plan->outs[out];
-          NIBBLE_CHECK(offset + bytes.size() <= weight.parts[part].tensor.bytes());
-          file.write_at(weight.part_offsets[part] + offset, bytes);
-          hash.written(weight.part_offsets[part] + offset, bytes);
-        });
+    result.units[i] = encode_unit(context, shard.units[i],
+                                  [&](uint32_t out, uint32_t part, uint64_t offset, std::span<const std::byte> bytes) {
+                                    if (bytes.empty()) return;
+                                    const OutWeight& weight = context.plan->outs[out];
+                                    NIBBLE_CHECK(offset + bytes.size() <= weight.parts[part].tensor.bytes());
+                                    file.write_at(weight.part_offsets[part] + offset, bytes);
+                                    hash.written(weight.part_offsets[part] + offset, bytes);
+                                  });
     hash.advance(false);
   });
   hash.advance(true);

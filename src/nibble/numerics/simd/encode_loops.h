@@ -60,8 +60,8 @@ NIBBLE_VEC typename V::F round_quotient(typename V::F t) {
 // x / d, correctly rounded, from r = 1 / d rounded to nearest (Markstein, IBM J. Res. Dev. 34-1, 1990). x * r is within
 // two units in the last place; one correction brings it within one, where x - q * d is exact, so that the second one
 // rounds as division does. Holds while nothing underflows: has_safe_divisors() bounds d, and an x so small that its
-// remainder is lost has a quotient under 2^-40, which every element rounds to zero. The sign of such a zero may be lost,
-// so loops that keep it divide.
+// remainder is lost has a quotient under 2^-40, which every element rounds to zero. The sign of such a zero may be
+// lost, so loops that keep it divide.
 template <typename V>
 NIBBLE_VEC typename V::F corrected_quotient(typename V::F x, typename V::F d, typename V::F r) {
   const auto near = V::mul(x, r);

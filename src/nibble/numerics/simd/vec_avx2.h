@@ -26,7 +26,7 @@ struct VecAvx2 {
   NIBBLE_VEC F sub(F a, F b) { return _mm256_sub_ps(a, b); }
   NIBBLE_VEC F mul(F a, F b) { return _mm256_mul_ps(a, b); }
   NIBBLE_VEC F div(F a, F b) { return _mm256_div_ps(a, b); }
-  NIBBLE_VEC F mul_add(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }        // a * b + c, rounded once
+  NIBBLE_VEC F mul_add(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }       // a * b + c, rounded once
   NIBBLE_VEC F sub_product(F c, F a, F b) { return _mm256_fnmadd_ps(a, b, c); }  // c - a * b, rounded once
   NIBBLE_VEC F min(F a, F b) { return _mm256_min_ps(a, b); }
   NIBBLE_VEC F max(F a, F b) { return _mm256_max_ps(a, b); }

@@ -24,7 +24,7 @@ struct VecAvx512 {
   NIBBLE_VEC F sub(F a, F b) { return _mm512_sub_ps(a, b); }
   NIBBLE_VEC F mul(F a, F b) { return _mm512_mul_ps(a, b); }
   NIBBLE_VEC F div(F a, F b) { return _mm512_div_ps(a, b); }
-  NIBBLE_VEC F mul_add(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }        // a * b + c, rounded once
+  NIBBLE_VEC F mul_add(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }       // a * b + c, rounded once
   NIBBLE_VEC F sub_product(F c, F a, F b) { return _mm512_fnmadd_ps(a, b, c); }  // c - a * b, rounded once
   NIBBLE_VEC F min(F a, F b) { return _mm512_min_ps(a, b); }
   NIBBLE_VEC F max(F a, F b) { return _mm512_max_ps(a, b); }
