@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "nibble/base/error.h"
 #include "nibble/base/hash.h"
@@ -95,11 +96,15 @@ std::optional<ShardRecord> Journal::finished(size_t shard) const {
   const Path path = folder_ / (shard_files_[shard] + ".json");
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
-  const Json json = read_json(path, uint64_t{4} << 30);
+  // The first line is the record, the others are the rows.
+  std::istringstream lines(read_text(path, uint64_t{4} << 30));
+  std::string line;
+  std::getline(lines, line);
+  const Json json = parse_json(line, path.string());
   ShardRecord record;
   record.bytes = json_uint(json, "bytes", path.string()).value_or(0);
   record.sha256 = json_string(json, "sha256", path.string()).value_or("");
-  for (const auto& row : json.at("tensors")) record.tensor_rows.push_back(row);
+  while (std::getline(lines, line)) record.tensor_rows.push_back(std::move(line));
   // A record without its file (somebody removed it) is work to be done again.
   const Path shard_path = folder_.parent_path() / shard_files_[shard];
   if (!std::filesystem::exists(shard_path, ignored) || std::filesystem::file_size(shard_path, ignored) != record.bytes)
@@ -108,9 +113,9 @@ std::optional<ShardRecord> Journal::finished(size_t shard) const {
 }
 
 void Journal::record(size_t shard, const ShardRecord& record) const {
-  Json json{{"bytes", record.bytes}, {"sha256", record.sha256}, {"tensors", Json::array()}};
-  for (const Json& row : record.tensor_rows) json["tensors"].push_back(row);
-  write_atomically(folder_ / (shard_files_[shard] + ".json"), json_text(json));
+  std::string text = Json{{"bytes", record.bytes}, {"sha256", record.sha256}}.dump() + "\n";
+  for (const std::string& row : record.tensor_rows) text += row + "\n";
+  write_atomically(folder_ / (shard_files_[shard] + ".json"), text);
 }
 
 bool Journal::all_finished() const {

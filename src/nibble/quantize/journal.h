@@ -18,7 +18,7 @@ namespace nibble {
 struct ShardRecord {
   uint64_t bytes = 0;
   std::string sha256;
-  std::vector<Json> tensor_rows;
+  std::vector<std::string> tensor_rows;  // JSON, as they will stand in the manifest
 };
 
 class Journal {

@@ -60,8 +60,8 @@ Json tensor_row(const Checkpoint& source, const OutWeight& out, const QuantizeRe
   return row;
 }
 
-std::string manifest_text(const Json& recipe, const Checkpoint& source, const std::vector<OutputFileRecord>& files,
-                          const std::vector<Json>& tensor_rows, bool sha256_inputs) {
+std::string manifest_head(const Json& recipe, const Checkpoint& source, const std::vector<OutputFileRecord>& files,
+                          bool sha256_inputs) {
   Json head = Json::object();
   head["contract"] = kContractVersion;
   head["nibble"] = kToolVersion;
@@ -77,14 +77,34 @@ std::string manifest_text(const Json& recipe, const Checkpoint& source, const st
   for (const auto& file : files)
     outputs.push_back(Json{{"file", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
   head["outputs"] = std::move(outputs);
-  // A row a line: half a million of them stay readable and searchable.
   std::string text = head.dump(2);
   text.resize(text.size() - 2);  // "\n}"
-  text += ",\n  \"tensors\": [";
-  for (size_t i = 0; i < tensor_rows.size(); ++i)
-    text += fmt::format("{}\n    {}", i == 0 ? "" : ",", tensor_rows[i].dump());
-  text += tensor_rows.empty() ? "]\n}\n" : "\n  ]\n}\n";
   return text;
+}
+
+ManifestWriter::ManifestWriter(const Path& path, const std::string& head) : file_(OutputFile::create(path)) {
+  text_ = head + ",\n  \"tensors\": [";
+}
+
+// A row a line, so that they stay readable and searchable.
+void ManifestWriter::add(std::string_view row) {
+  constexpr size_t kWriteBytes = size_t{1} << 20;
+  text_ += empty_ ? "\n    " : ",\n    ";
+  text_ += row;
+  empty_ = false;
+  if (text_.size() >= kWriteBytes) write();
+}
+
+void ManifestWriter::commit() {
+  text_ += empty_ ? "]\n}\n" : "\n  ]\n}\n";
+  write();
+  file_.commit();
+}
+
+void ManifestWriter::write() {
+  file_.write_at(written_, std::as_bytes(std::span(text_)));
+  written_ += text_.size();
+  text_.clear();
 }
 
 }  // namespace nibble

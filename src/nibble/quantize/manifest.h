@@ -4,8 +4,10 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "nibble/base/file.h"
 #include "nibble/base/json.h"
 #include "nibble/quantize/output_plan.h"
 #include "nibble/quantize/unit_encoder.h"
@@ -22,8 +24,25 @@ struct OutputFileRecord {
   std::string sha256;
 };
 
-std::string manifest_text(const Json& recipe, const Checkpoint& source, const std::vector<OutputFileRecord>& files,
-                          const std::vector<Json>& tensor_rows, bool sha256_inputs);
+// Everything before the rows, as the beginning of an object.
+std::string manifest_head(const Json& recipe, const Checkpoint& source, const std::vector<OutputFileRecord>& files,
+                          bool sha256_inputs);
+
+// The file, row by row: half a million of them do not have to be in memory together.
+class ManifestWriter {
+ public:
+  ManifestWriter(const Path& path, const std::string& head);
+  void add(std::string_view row);
+  void commit();
+
+ private:
+  void write();
+
+  OutputFile file_;
+  std::string text_;  // not yet written
+  uint64_t written_ = 0;
+  bool empty_ = true;
+};
 
 inline constexpr const char* kManifestName = "nibble.json";
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "nibble/base/check.h"
 #include "nibble/base/checked_math.h"
@@ -174,7 +175,6 @@ class Planner {
       if (!weight.format.is_dense()) out.reason += fmt::format("; decoded from {}", weight.format.name);
     }
     if (out.format.two_level) out.fusion = fusion_key(out.param);
-    declare(out);
   }
 
   // Codes can be moved row by row unless a scale covers several rows that would be torn apart.
@@ -212,12 +212,8 @@ class Planner {
     }
     out.route = Route::kRawCopy;
     out.pieces.resize(1);
-    for (const Part& part : weight.parts) {
-      const StoredTensor& tensor = source_.tensors()[part.tensor];
-      // Split expert stacks may make several outputs of one source; raw copies are one to one.
-      out.parts.push_back({part.kind, {tensor.name, tensor.dtype, tensor.shape}});
-      out.raw_tensors.push_back(part.tensor);
-    }
+    // Split expert stacks may make several outputs of one source; raw copies are one to one.
+    for (const Part& part : weight.parts) out.raw_tensors.push_back(part.tensor);
   }
 
   void route_dense(OutWeight& out, const Format& target) {
@@ -226,12 +222,7 @@ class Planner {
     out.format = target;
     out.action = weight.format.is_dense() && weight.format.element == target.element ? Action::kKept : Action::kRecast;
     out.transposed = out.param.transposed_when_dense && out.shape.size() == 3;
-    auto shape = out.shape;
-    if (out.transposed) std::swap(shape[1], shape[2]);
-    out.parts = {{PartKind::kCodes, {out.name, dtype_of(target.element), shape}}};
   }
-
-  void declare(OutWeight& out) { out.parts = plan_.layout->declare(out.request(plan_.model_dtype)); }
 
   void add_notes() {
     std::vector<std::string> unknown;
@@ -277,13 +268,17 @@ class Planner {
     for (uint32_t i = 0; i < plan_.outs.size(); ++i) {
       Unit& unit = units[roots[i]];
       unit.outs.push_back(i);
-      unit.bytes_out += plan_.outs[i].stored_bytes();
+      for (const PartDecl& part : parts_of(plan_, plan_.outs[i], source_)) unit.bytes_out += part.tensor.bytes();
       for (const Piece& piece : plan_.outs[i].pieces) {
         if (seen.insert(piece.weight).second)
           unit.bytes_in += model_.table.weights()[piece.weight].stored_bytes(source_);
       }
     }
     refuse_double_names();
+    plan_.metadata = {{"format", "pt"},
+                      {"nibble", kToolVersion},
+                      {"nibble.format", request_.format.name},
+                      {"nibble.rule", request_.rule.rule == nullptr ? "" : request_.rule.name()}};
     std::vector<std::vector<Unit>> groups;
     uint64_t filled = 0;
     for (auto& [first, unit] : units) {
@@ -299,9 +294,9 @@ class Planner {
   }
 
   void refuse_double_names() const {
-    std::set<std::string_view> names;
+    std::unordered_set<std::string> names;
     for (const OutWeight& out : plan_.outs) {
-      for (const PartDecl& part : out.parts) {
+      for (const PartDecl& part : parts_of(plan_, out, source_)) {
         if (!names.insert(part.tensor.name).second)
           throw Error("two outputs would have the same name")
               .tensor(part.tensor.name)
@@ -314,31 +309,38 @@ class Planner {
     Shard shard;
     shard.file_name =
         count == 1 ? "model.safetensors" : fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
-    std::vector<TensorDecl> decls;
     for (const Unit& unit : units) {
       shard.bytes_in += unit.bytes_in;
-      for (const uint32_t out : unit.outs) {
-        plan_.outs[out].shard = index;
-        for (const PartDecl& part : plan_.outs[out].parts) decls.push_back(part.tensor);
-      }
+      for (const uint32_t out : unit.outs) plan_.outs[out].shard = index;
     }
-    shard.layout = plan_safetensors(std::move(decls),
-                                    {{"format", "pt"},
-                                     {"nibble", kToolVersion},
-                                     {"nibble.format", request_.format.name},
-                                     {"nibble.rule", request_.rule.rule == nullptr ? "" : request_.rule.name()}});
-    std::unordered_map<std::string_view, uint64_t> offsets;
-    for (size_t t = 0; t < shard.layout.tensors.size(); ++t)
-      offsets[shard.layout.tensors[t].name] = shard.layout.offsets[t];
-    for (const Unit& unit : units) {
-      for (const uint32_t out : unit.outs) {
-        for (const PartDecl& part : plan_.outs[out].parts)
-          plan_.outs[out].part_offsets.push_back(offsets.at(part.tensor.name));
-      }
-    }
-    plan_.bytes_out += shard.layout.file_bytes;
     shard.units = std::move(units);
+    place_parts(shard);
+    plan_.bytes_out += shard.file_bytes;
     plan_.shards.push_back(std::move(shard));
+  }
+
+  void place_parts(Shard& shard) {
+    const SafetensorsLayout layout = shard_layout(plan_, shard, source_);
+    shard.file_bytes = layout.file_bytes;
+    std::unordered_map<std::string_view, uint64_t> offsets;
+    for (size_t t = 0; t < layout.tensors.size(); ++t) offsets[layout.tensors[t].name] = layout.offsets[t];
+    std::vector<std::pair<uint64_t, Unit>> ordered;
+    for (Unit& unit : shard.units) {
+      uint64_t most = 0, place = 0;  // of the unit's largest part
+      for (const uint32_t out : unit.outs) {
+        for (const PartDecl& part : parts_of(plan_, plan_.outs[out], source_)) {
+          const uint64_t offset = offsets.at(part.tensor.name);
+          plan_.outs[out].part_offsets.push_back(offset);
+          if (part.tensor.bytes() <= most) continue;
+          most = part.tensor.bytes();
+          place = offset;
+        }
+      }
+      ordered.emplace_back(place, std::move(unit));
+    }
+    // The hash of the file follows the writers from front to back.
+    std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (size_t u = 0; u < ordered.size(); ++u) shard.units[u] = std::move(ordered[u].second);
   }
 
   const Checkpoint& source_;
@@ -361,14 +363,33 @@ uint64_t OutWeight::cols() const {
   return shape.empty() ? 1 : shape.back();
 }
 
-uint64_t OutWeight::stored_bytes() const {
-  uint64_t bytes = 0;
-  for (const PartDecl& part : parts) bytes += part.tensor.bytes();
-  return bytes;
-}
-
 WriteRequest OutWeight::request(Element model_dtype) const {
   return {name, format, shape, model_dtype, format.two_level ? convention->second_level() : SecondLevel::kNone};
+}
+
+std::vector<PartDecl> parts_of(const OutputPlan& plan, const OutWeight& out, const Checkpoint& source) {
+  if (out.route == Route::kRawCopy) {
+    std::vector<PartDecl> parts;
+    for (const uint32_t raw : out.raw_tensors) {
+      const StoredTensor& tensor = source.tensors()[raw];
+      parts.push_back({PartKind::kCodes, {tensor.name, tensor.dtype, tensor.shape}});
+    }
+    return parts;
+  }
+  if (out.route != Route::kDense) return out.convention->declare(out.request(plan.model_dtype));
+  auto shape = out.shape;
+  if (out.transposed) std::swap(shape[1], shape[2]);
+  return {{PartKind::kCodes, {out.name, dtype_of(out.format.element), shape}}};
+}
+
+SafetensorsLayout shard_layout(const OutputPlan& plan, const Shard& shard, const Checkpoint& source) {
+  std::vector<TensorDecl> tensors;
+  for (const Unit& unit : shard.units) {
+    for (const uint32_t out : unit.outs) {
+      for (PartDecl& part : parts_of(plan, plan.outs[out], source)) tensors.push_back(std::move(part.tensor));
+    }
+  }
+  return plan_safetensors(std::move(tensors), plan.metadata);
 }
 
 OutputPlan plan_output(const Checkpoint& source, const Model& model, const QuantizeRequest& request) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,7 @@ struct OutWeight {
   bool vector_rows = false;     // expert biases: each element is a row of one column (slices x rows x 1)
   std::vector<Piece> pieces;    // by out_slice, then out_begin; kRawCopy: one, naming the weight
   const Convention* convention = nullptr;
-  std::vector<PartDecl> parts;         // stored tensors
-  std::vector<uint64_t> part_offsets;  // absolute in the shard
+  std::vector<uint64_t> part_offsets;  // of the stored tensors (parts_of), absolute in the shard
   std::vector<uint32_t> raw_tensors;   // kRawCopy: source tensor of each part
   uint32_t shard = 0;
   std::string fusion;  // equal, non-empty: share one second-level scale
@@ -51,7 +51,6 @@ struct OutWeight {
   uint64_t slices() const;
   uint64_t rows() const;
   uint64_t cols() const;
-  uint64_t stored_bytes() const;
   WriteRequest request(Element model_dtype) const;
 };
 
@@ -63,8 +62,8 @@ struct Unit {
 
 struct Shard {
   std::string file_name;
-  SafetensorsLayout layout;
-  std::vector<Unit> units;
+  uint64_t file_bytes = 0;
+  std::vector<Unit> units;  // in the order in which the file holds the bulk of their bytes
   uint64_t bytes_in = 0;
 };
 
@@ -73,6 +72,7 @@ struct OutputPlan {
   Element model_dtype = Element::kBF16;
   std::vector<OutWeight> outs;
   std::vector<Shard> shards;
+  std::map<std::string, std::string> metadata;  // of every shard's header
   uint64_t bytes_in = 0, bytes_out = 0;
   std::vector<std::string> notes;  // "2 tensors unknown to the family, copied: …"
 };
@@ -80,5 +80,10 @@ struct OutputPlan {
 // Errors: a selected weight that the format cannot hold (tensor, K, group, legal groups), a layout that cannot hold the
 // format, a source that cannot be decoded.
 OutputPlan plan_output(const Checkpoint& source, const Model& model, const QuantizeRequest& request);
+
+// The stored tensors of an output, and the header and places of a shard's: made when asked for, since together they are
+// larger than the rest of the plan.
+std::vector<PartDecl> parts_of(const OutputPlan& plan, const OutWeight& out, const Checkpoint& source);
+SafetensorsLayout shard_layout(const OutputPlan& plan, const Shard& shard, const Checkpoint& source);
 
 }  // namespace nibble

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <future>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "nibble/base/error.h"
@@ -63,7 +65,6 @@ class Run {
   }
 
   QuantizeResult run() {
-    start_ = std::chrono::steady_clock::now();
     describe();
     if (request_.dry_run) return dry_run();
     if (already_done()) return std::move(result_);
@@ -126,11 +127,10 @@ class Run {
     }
     for (const Shard& shard : plan_.shards) {
       const Path path = request_.target / shard.file_name;
-      if (!std::filesystem::exists(path, ignored) ||
-          std::filesystem::file_size(path, ignored) != shard.layout.file_bytes) {
+      if (!std::filesystem::exists(path, ignored) || std::filesystem::file_size(path, ignored) != shard.file_bytes) {
         throw Error("the target's manifest and files disagree")
             .file(path.string())
-            .value("expected_bytes", shard.layout.file_bytes)
+            .value("expected_bytes", shard.file_bytes)
             .way_out("--restart to make it again");
       }
     }
@@ -203,10 +203,17 @@ class Run {
                                 kKeepBytes / static_cast<uint64_t>(std::max(1, request_.threads)),
                                 kChunkBytes,
                                 [&progress](uint64_t bytes) { progress.add(bytes); }};
+    // The end of a shard is one thread's work: with several, the next shard is encoded meanwhile.
+    std::future<void> ending;
     for (const size_t s : mine) {
-      const ShardResult shard = write_shard(context, plan_.shards[s], request_.target, request_.threads);
-      journal_->record(s, record_of(s, shard));
+      auto writer = std::make_shared<ShardWriter>(context, plan_.shards[s], request_.target);
+      writer->encode(request_.threads);
+      if (ending.valid()) ending.get();
+      ending = std::async(request_.threads > 1 ? std::launch::async : std::launch::deferred,
+                          [this, s, writer] { journal_->record(s, record_of(s, writer->finish())); });
+      if (request_.threads == 1) ending.get();
     }
+    if (ending.valid()) ending.get();
     result_.bytes_done = todo;
   }
 
@@ -218,7 +225,8 @@ class Run {
       const Unit& unit = plan_.shards[s].units[u];
       for (size_t o = 0; o < unit.outs.size(); ++o) {
         record.tensor_rows.push_back(tensor_row(source_, plan_.outs[unit.outs[o]], request_, result.units[u].outs[o],
-                                                result.units[u].tensor_hashes, model_));
+                                                result.units[u].tensor_hashes, model_)
+                                         .dump());
       }
     }
     return record;
@@ -246,23 +254,33 @@ class Run {
     measure();
   }
 
+  ShardRecord finished_record(size_t s) const {
+    auto record = journal_->finished(s);
+    if (record) return std::move(*record);
+    throw Error("a finished shard has gone")
+        .file((request_.target / plan_.shards[s].file_name).string())
+        .way_out("run the same command again");
+  }
+
   void write_end() {
     std::vector<OutputFileRecord> files;
-    std::vector<Json> rows;
     for (size_t s = 0; s < plan_.shards.size(); ++s) {
-      auto record = journal_->finished(s);
-      if (!record)
-        throw Error("a finished shard has gone")
-            .file((request_.target / plan_.shards[s].file_name).string())
-            .way_out("run the same command again");
-      files.push_back({plan_.shards[s].file_name, record->bytes, record->sha256});
-      for (Json& row : record->tensor_rows) rows.push_back(std::move(row));
+      ShardRecord record = finished_record(s);
+      files.push_back({plan_.shards[s].file_name, record.bytes, std::move(record.sha256)});
     }
-    for (const Json& row : rows) result_.tensors.push_back(row_of(row));
     write_side_files(source_, texts_, request_.target);
-    write_atomically(manifest_path(),
-                     manifest_text(recipe_json(model_, plan_, request_), source_, files, rows, request_.sha256_inputs));
-    if (const auto index = output_index_text(plan_)) write_atomically(request_.target / kOutputIndexName, *index);
+    ManifestWriter manifest(
+        manifest_path(), manifest_head(recipe_json(model_, plan_, request_), source_, files, request_.sha256_inputs));
+    // Shard by shard: all rows of a large model together are most of a gigabyte.
+    for (size_t s = 0; s < plan_.shards.size(); ++s) {
+      for (const std::string& row : finished_record(s).tensor_rows) {
+        result_.tensors.push_back(row_of(parse_json(row, "journal")));
+        manifest.add(row);
+      }
+    }
+    manifest.commit();
+    if (const auto index = output_index_text(plan_, source_))
+      write_atomically(request_.target / kOutputIndexName, *index);
     journal_->remove();
   }
 

@@ -1,126 +1,45 @@
 #include "nibble/quantize/shard_writer.h"
 
-#include <algorithm>
-#include <map>
-#include <mutex>
-
 #include "nibble/base/check.h"
-#include "nibble/base/hash.h"
 #include "nibble/base/parallel.h"
+#include "nibble/quantize/hash_behind.h"
 
 namespace nibble {
-namespace {
 
-// Small enough to be read back into the second-level cache.
-constexpr uint64_t kHashChunk = uint64_t{1} << 20;
-constexpr uint64_t kFlushBytes = uint64_t{8} << 20;
-// Pages that the disk has not taken yet; what lies further behind is settled.
-constexpr uint64_t kUnsettledBytes = uint64_t{64} << 20;
+ShardWriter::ShardWriter(const EncodeContext& context, const Shard& shard, const Path& folder)
+    : context_(context),
+      shard_(shard),
+      file_(OutputFile::create(folder / shard.file_name, shard.file_bytes)),
+      hash_(std::make_unique<HashBehind>(file_, shard.file_bytes)) {
+  result_.bytes = shard.file_bytes;
+  result_.units.resize(shard.units.size());
+}
 
-// Which bytes of the file are there, and how far the hash has come. Whoever writes may be asked to hash a while. What
-// is hashed goes to the disk at once and leaves the page cache: pages that come back are written again sooner than the
-// kernel could find fresh ones, and at the end there is little left to wait for.
-class HashBehind {
- public:
-  explicit HashBehind(OutputFile& file) : file_(file), buffer_(kHashChunk) {}
+ShardWriter::~ShardWriter() = default;
 
-  // `bytes` are in the file. What continues the hashed part is hashed from memory, the rest is read back later.
-  void written(uint64_t begin, std::span<const std::byte> bytes) {
-    add_range(begin, begin + bytes.size());
-    const std::unique_lock busy(hashing_, std::try_to_lock);
-    if (!busy || done_ != begin) return;
-    hash_.update(bytes);
-    done_ += bytes.size();
-    flush();
-  }
-
-  // Hashes what is complete in front, unless another thread is at it. `all`: to the end, waiting for the other thread.
-  void advance(bool all) {
-    std::unique_lock busy(hashing_, std::defer_lock);
-    if (all) {
-      busy.lock();
-    } else if (!busy.try_lock()) {
-      return;
-    }
-    for (uint64_t ready = complete(); ready - done_ >= (all ? 1 : kHashChunk); ready = complete()) {
-      const std::span chunk(buffer_.data(), std::min(kHashChunk, ready - done_));
-      file_.read_at(done_, chunk);
-      hash_.update(chunk);
-      done_ += chunk.size();
-      flush();
-    }
-  }
-
-  uint64_t hashed() const { return done_; }
-  std::string hex() { return hash_.hex(); }
-
- private:
-  void flush() {
-    for (; done_ - flushed_ >= kFlushBytes; flushed_ += kFlushBytes) {
-      file_.start_flush(flushed_, kFlushBytes);
-      if (flushed_ >= kUnsettledBytes) file_.settle(flushed_ - kUnsettledBytes, kFlushBytes);
-    }
-  }
-
-  void add_range(uint64_t begin, uint64_t end) {
-    const std::scoped_lock lock(mutex_);
-    // Joins the range with its neighbours; ranges never overlap.
-    auto next = ranges_.lower_bound(begin);
-    if (next != ranges_.end() && next->first == end) {
-      end = next->second;
-      next = ranges_.erase(next);
-    }
-    if (next != ranges_.begin()) {
-      const auto before = std::prev(next);
-      if (before->second == begin) {
-        before->second = end;
-        return;
-      }
-    }
-    ranges_.emplace(begin, end);
-  }
-
-  uint64_t complete() {
-    const std::scoped_lock lock(mutex_);
-    return ranges_.empty() || ranges_.begin()->first != 0 ? 0 : ranges_.begin()->second;
-  }
-
-  OutputFile& file_;
-  std::mutex mutex_;  // of ranges_
-  std::map<uint64_t, uint64_t> ranges_;
-  std::mutex hashing_;  // of the rest
-  std::vector<std::byte> buffer_;
-  Sha256 hash_;
-  uint64_t done_ = 0, flushed_ = 0;
-};
-
-}  // namespace
-
-ShardResult write_shard(const EncodeContext& context, const Shard& shard, const Path& folder, int threads) {
-  OutputFile file = OutputFile::create(folder / shard.file_name, shard.layout.file_bytes);
-  HashBehind hash(file);
-  file.write_at(0, std::as_bytes(std::span(shard.layout.header)));
-  hash.written(0, std::as_bytes(std::span(shard.layout.header)));
-  ShardResult result;
-  result.bytes = shard.layout.file_bytes;
-  result.units.resize(shard.units.size());
-  parallel_for(shard.units.size(), threads, [&](uint64_t i) {
-    result.units[i] = encode_unit(context, shard.units[i],
-                                  [&](uint32_t out, uint32_t part, uint64_t offset, std::span<const std::byte> bytes) {
-                                    if (bytes.empty()) return;
-                                    const OutWeight& weight = context.plan->outs[out];
-                                    NIBBLE_CHECK(offset + bytes.size() <= weight.parts[part].tensor.bytes());
-                                    file.write_at(weight.part_offsets[part] + offset, bytes);
-                                    hash.written(weight.part_offsets[part] + offset, bytes);
-                                  });
-    hash.advance(false);
+void ShardWriter::encode(int threads) {
+  const std::string header = shard_layout(*context_.plan, shard_, *context_.source).header;
+  file_.write_at(0, std::as_bytes(std::span(header)));
+  hash_->written(0, std::as_bytes(std::span(header)));
+  parallel_for(shard_.units.size(), threads, [&](uint64_t i) {
+    result_.units[i] = encode_unit(context_, shard_.units[i],
+                                   [&](uint32_t out, uint32_t part, uint64_t offset, std::span<const std::byte> bytes) {
+                                     if (bytes.empty()) return;
+                                     const uint64_t begin = context_.plan->outs[out].part_offsets[part] + offset;
+                                     file_.write_at(begin, bytes);
+                                     hash_->written(begin, bytes);
+                                   });
+    hash_->advance(false);
   });
-  hash.advance(true);
+}
+
+ShardResult ShardWriter::finish() {
+  hash_->advance(true);
   // A byte that nobody wrote would be a hole in the file: better to stop than to ship it.
-  NIBBLE_CHECK(hash.hashed() == shard.layout.file_bytes);
-  result.sha256 = hash.hex();
-  file.commit();
-  return result;
+  NIBBLE_CHECK(hash_->hashed() == shard_.file_bytes);
+  result_.sha256 = hash_->hex();
+  file_.commit();
+  return std::move(result_);
 }
 
 }  // namespace nibble

@@ -3,6 +3,7 @@
 // whole.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,26 @@ struct ShardResult {
   std::vector<UnitResult> units;  // as in Shard::units
 };
 
-ShardResult write_shard(const EncodeContext& context, const Shard& shard, const Path& folder, int threads);
+class HashBehind;
+
+// In two steps, so that the second one of a shard can run while the next is encoded: a hash is one thread's work.
+class ShardWriter {
+ public:
+  ShardWriter(const EncodeContext& context, const Shard& shard, const Path& folder);
+  ~ShardWriter();
+  ShardWriter(const ShardWriter&) = delete;
+  ShardWriter& operator=(const ShardWriter&) = delete;
+
+  void encode(int threads);
+  // Hashes what is left, syncs and renames. Once, after encode().
+  ShardResult finish();
+
+ private:
+  const EncodeContext& context_;
+  const Shard& shard_;
+  OutputFile file_;
+  std::unique_ptr<HashBehind> hash_;
+  ShardResult result_;
+};
 
 }  // namespace nibble

@@ -77,15 +77,15 @@ std::vector<std::pair<std::string, std::string>> side_texts(const Checkpoint& so
   return texts;
 }
 
-std::optional<std::string> output_index_text(const OutputPlan& plan) {
+std::optional<std::string> output_index_text(const OutputPlan& plan, const Checkpoint& source) {
   if (plan.shards.size() < 2) return std::nullopt;
   ShardIndex index;
   uint64_t total = 0;
   for (uint32_t s = 0; s < plan.shards.size(); ++s) {
     index.files.push_back(plan.shards[s].file_name);
-    for (const TensorDecl& tensor : plan.shards[s].layout.tensors) {
-      index.weights.emplace_back(tensor.name, s);
+    for (TensorDecl& tensor : shard_layout(plan, plan.shards[s], source).tensors) {
       total += tensor.bytes();
+      index.weights.emplace_back(std::move(tensor.name), s);
     }
   }
   index.total_size = total;

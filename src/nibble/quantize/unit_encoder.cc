@@ -98,7 +98,7 @@ class UnitEncoder {
   void copy_raw(const Task& task) {
     const OutWeight& weight = out(task);
     std::vector<std::byte> buffer;
-    for (uint32_t part = 0; part < weight.parts.size(); ++part) {
+    for (uint32_t part = 0; part < weight.raw_tensors.size(); ++part) {
       rows_.copy_tensor(
           weight.raw_tensors[part], c_.chunk_bytes,
           [&](uint64_t offset, std::span<const std::byte> bytes) { sink_(task.out, part, offset, bytes); });

@@ -42,7 +42,7 @@ class Rederivation {
   Rederived run() {
     const auto start = std::chrono::steady_clock::now();
     compare_recipe();
-    const StoredParts parts(*context_.checkpoint, plan_, findings_);
+    const StoredParts parts(*context_.checkpoint, plan_, *context_.base, findings_);
     sums_.differing += parts.unmatched() + (parts.same_files() ? 0 : 1);
     compare_units(parts);
     compare_files(parts.same_files());
@@ -139,8 +139,8 @@ class Rederivation {
     // Another version's name stands in the headers and, in some layouts, in the configuration.
     if (!same_tool_) return;
     if (same_files) {
-      compare_headers(folder, plan_, &sums_, findings_);
-      compare_index(folder, plan_, &sums_, findings_);
+      compare_headers(folder, plan_, *context_.base, &sums_, findings_);
+      compare_index(folder, plan_, *context_.base, &sums_, findings_);
     }
     const auto texts = side_texts(*context_.base, *context_.base_model, plan_, run_.recipe.request);
     compare_side_files(folder, *context_.base, texts, &sums_, findings_);

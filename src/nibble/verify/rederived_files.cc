@@ -73,17 +73,19 @@ void refuse_longer(const Path& path, uint64_t planned, Rederived* sums, Findings
 
 }  // namespace
 
-void compare_headers(const Path& folder, const OutputPlan& plan, Rederived* sums, Findings* findings) {
+void compare_headers(const Path& folder, const OutputPlan& plan, const Checkpoint& base, Rederived* sums,
+                     Findings* findings) {
   for (const Shard& shard : plan.shards) {
-    const std::string& header = shard.layout.header;
+    const std::string header = shard_layout(plan, shard, base).header;
     compare_file(folder / shard.file_name, {"the header", reader_of(header), header.size(), header.size()}, sums,
                  findings);
-    refuse_longer(folder / shard.file_name, shard.layout.file_bytes, sums, findings);
+    refuse_longer(folder / shard.file_name, shard.file_bytes, sums, findings);
   }
 }
 
-void compare_index(const Path& folder, const OutputPlan& plan, Rederived* sums, Findings* findings) {
-  const auto text = output_index_text(plan);
+void compare_index(const Path& folder, const OutputPlan& plan, const Checkpoint& base, Rederived* sums,
+                   Findings* findings) {
+  const auto text = output_index_text(plan, base);
   if (!text) return;
   compare_file(folder / kOutputIndexName, {"the index", reader_of(*text), text->size()}, sums, findings);
 }

@@ -12,8 +12,10 @@
 namespace nibble {
 
 // One finding a file that differs or is missing; adds to bytes, differing and differing_bytes of `sums`.
-void compare_headers(const Path& folder, const OutputPlan& plan, Rederived* sums, Findings* findings);
-void compare_index(const Path& folder, const OutputPlan& plan, Rederived* sums, Findings* findings);
+void compare_headers(const Path& folder, const OutputPlan& plan, const Checkpoint& base, Rederived* sums,
+                     Findings* findings);
+void compare_index(const Path& folder, const OutputPlan& plan, const Checkpoint& base, Rederived* sums,
+                   Findings* findings);
 // `texts`: side_texts of the plan. The rest of the companions must be as in `base`.
 void compare_side_files(const Path& folder, const Checkpoint& base,
                         const std::vector<std::pair<std::string, std::string>>& texts, Rederived* sums,

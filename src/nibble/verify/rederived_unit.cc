@@ -35,7 +35,7 @@ Json member(const Json& object, const std::string& key) {
 class UnitComparison {
  public:
   UnitComparison(const RederiveContext& context, const Unit& unit) : c_(context), unit_(unit) {
-    for (const uint32_t out : unit.outs) parts_.emplace_back(weight(out).parts.size());
+    for (const uint32_t out : unit.outs) parts_.emplace_back(weight(out).part_offsets.size());
   }
 
   UnitOutcome run() {
@@ -61,7 +61,7 @@ class UnitComparison {
   uint64_t comparable_parts() const {
     uint64_t count = 0;
     for (const uint32_t out : unit_.outs) {
-      for (size_t part = 0; part < weight(out).parts.size(); ++part)
+      for (size_t part = 0; part < weight(out).part_offsets.size(); ++part)
         count += c_.parts->find(out, part) != nullptr ? 1u : 0u;
     }
     return count;
@@ -151,7 +151,7 @@ class UnitComparison {
   void count_parts() {
     for (size_t i = 0; i < unit_.outs.size(); ++i) {
       const OutWeight& out = weight(unit_.outs[i]);
-      for (size_t part = 0; part < out.parts.size(); ++part) count(unit_.outs[i], part, parts_[i][part]);
+      for (size_t part = 0; part < out.part_offsets.size(); ++part) count(unit_.outs[i], part, parts_[i][part]);
     }
   }
 

@@ -10,13 +10,13 @@
 
 namespace nibble {
 
-StoredParts::StoredParts(const Checkpoint& stored, const OutputPlan& plan, Findings* findings)
+StoredParts::StoredParts(const Checkpoint& stored, const OutputPlan& plan, const Checkpoint& base, Findings* findings)
     : stored_(stored), plan_(plan), parts_(plan.outs.size()) {
-  std::unordered_set<std::string_view> planned;
+  std::unordered_set<std::string> planned;
   for (size_t o = 0; o < plan.outs.size(); ++o) {
     const OutWeight& out = plan.outs[o];
     const std::string& planned_file = plan.shards[out.shard].file_name;
-    for (const PartDecl& part : out.parts) {
+    for (const PartDecl& part : parts_of(plan, out, base)) {
       planned.insert(part.tensor.name);
       parts_[o].push_back(match(part.tensor, findings));
       if (parts_[o].back() == nullptr) continue;

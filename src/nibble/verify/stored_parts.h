@@ -15,7 +15,7 @@ class StoredParts {
  public:
   // Findings (rule `rederive`): tensors that are missing, that the plan does not have, of another type or shape, in
   // other files.
-  StoredParts(const Checkpoint& stored, const OutputPlan& plan, Findings* findings);
+  StoredParts(const Checkpoint& stored, const OutputPlan& plan, const Checkpoint& base, Findings* findings);
 
   // Null if the part is not there, or not with this type and shape.
   const StoredTensor* find(uint32_t out, size_t part) const { return parts_[out][part]; }
