@@ -78,7 +78,12 @@ uint64_t count_zeros(const Format& format, const WeightStats& stats) {
 // Blocks that decode to zero because of their scale, although a code says otherwise.
 class BlockCounter {
  public:
-  BlockCounter(const EncodedMatrix& m, WeightStats* stats) : m_(m), stats_(stats), maxima_(m.format, m.cols) {
+  // `zero_scales`: whether any scale of the rows can be zero.
+  BlockCounter(const EncodedMatrix& m, bool zero_scales, WeightStats* stats)
+      : m_(m),
+        stats_(stats),
+        maxima_(m.format, m.cols),
+        can_be_dead_(zero_scales && m.format.zero == ZeroPoint::kNone) {
     stats->block_max_histogram.assign(element_bits(m.format.element) == 8 ? 129 : 16, 0);
     row_.resize(maxima_.blocks());
     block_row_.resize(maxima_.blocks());
@@ -101,10 +106,9 @@ class BlockCounter {
   void add_block_row(uint64_t scale_row) {
     const uint64_t size = m_.format.scale_bytes();
     const std::byte* scales = m_.scales.data() + scale_row * block_row_.size() * size;
-    const bool sign_magnitude = m_.format.zero == ZeroPoint::kNone;  // else code 0 is no zero
     for (size_t b = 0; b < block_row_.size(); ++b) {
       ++stats_->block_max_histogram[block_row_[b]];
-      if (sign_magnitude && block_row_[b] != 0 && scale_value(m_.format.scale, scales + b * size) == 0)
+      if (can_be_dead_ && block_row_[b] != 0 && scale_value(m_.format.scale, scales + b * size) == 0)
         ++stats_->dead_blocks;
     }
     stats_->blocks += block_row_.size();
@@ -113,6 +117,7 @@ class BlockCounter {
   const EncodedMatrix& m_;
   WeightStats* stats_;
   BlockMaxima maxima_;
+  bool can_be_dead_;  // with zero points code 0 is no zero
   std::vector<uint8_t> row_, block_row_;
 };
 
@@ -134,13 +139,14 @@ void add_rows(const EncodedMatrix& rows, const RowPlace& place, WeightStats* sta
   count_zero_points(rows, stats);
   stats->zeros = count_zeros(format, *stats);
   // A scale that all rows share comes with every cut and counts once.
-  if (format.block_rows != 0 || place.row_begin == 0) {
+  const bool own_scales = format.block_rows != 0 || place.row_begin == 0;
+  if (own_scales) {
     const uint64_t before = format.block_rows == 0 ? 0 : place.row_begin / format.block_rows;
     const uint64_t scale_row = place.slice * format.scale_rows(place.slice_rows) + before;
     add_scales(rows.scales, format.scale, scale_row * format.scale_cols(rows.cols), &stats->scales);
   }
   if (!blocks_are_plain(rows)) return;
-  BlockCounter(rows, stats).run();
+  BlockCounter(rows, !own_scales || stats->scales.zeros > 0, stats).run();
   if (format.zero == ZeroPoint::kCode) measure_shifts(rows, stats);
 }
 

@@ -205,7 +205,7 @@ class Scanner {
 void Scanner::finish(bool quick) {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     result_.weights[pieces_[i].weight].sum_squares += squares_[i];
-    result_.bytes += pieces_[i].bytes;
+    if (pieces_[i].kind != ScanKind::kHash) result_.bytes += pieces_[i].bytes;  // the same bytes once more
   }
   for (auto& [index, finding] : failures_) {
     if (pieces_[index].kind != ScanKind::kHash) result_.weights[pieces_[index].weight].failed = true;

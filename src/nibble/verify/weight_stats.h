@@ -81,7 +81,7 @@ struct ScanOptions {
 struct ScanResult {
   std::vector<WeightStats> weights;  // one per weight of the table
   std::vector<std::string> sha256;   // one per file, "" where not asked for
-  uint64_t bytes = 0;                // read
+  uint64_t bytes = 0;                // of weights that were read
   Findings findings;                 // `unreadable`: what could not be read
 };
 
