@@ -137,6 +137,21 @@ class FormatNamesTest(GateTest):
             self.assert_caught("format_names", "src/nibble/cli/a.cc:1", "formats: 1")
 
 
+class OneDefinitionTest(GateTest):
+    def test_good_tree(self):
+        self.write("src/nibble/base/a.h", "namespace nibble {\nstruct A {\n  struct State;\n};\n}  // namespace nibble\n")
+        self.write("src/nibble/base/a.cc", "namespace nibble {\nstruct A::State {\n};\nnamespace {\nstruct B {\n};\n}  // namespace\n"
+                                           "}  // namespace nibble\n")
+        self.write("src/nibble/base/b.h", "namespace nibble {\nstruct A;\nclass B {\n};\n}  // namespace nibble\n")
+        self.write("src/nibble/cli/a.h", "namespace nibble::cli {\nstruct A {\n};\n}  // namespace nibble::cli\n")
+        self.assert_passes("one_definition")
+
+    def test_one_name_in_two_headers(self):
+        self.write("src/nibble/base/a.h", "namespace nibble {\nstruct Shard {\n};\n}  // namespace nibble\n")
+        self.write("src/nibble/cli/a.h", "namespace nibble {\nclass Shard final : public A {\n};\n}  // namespace nibble\n")
+        self.assert_caught("one_definition", "src/nibble/base/a.h:2", "src/nibble/cli/a.h:2", "nibble::Shard")
+
+
 class WordsTest(GateTest):
     def test_good_tree(self):
         self.write("README.md", "An example session: /usr/local/cuda, $HOME/work/x, docs/home/page\n")

@@ -311,7 +311,7 @@ class Planner {
   }
 
   void add_shard(std::vector<Unit> units, uint32_t index, size_t count) {
-    Shard shard;
+    OutShard shard;
     shard.file_name =
         count == 1 ? "model.safetensors" : fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
     std::vector<TensorDecl> decls;

@@ -61,7 +61,7 @@ struct Unit {
   uint64_t bytes_in = 0, bytes_out = 0;
 };
 
-struct Shard {
+struct OutShard {
   std::string file_name;
   SafetensorsLayout layout;
   std::vector<Unit> units;
@@ -72,7 +72,7 @@ struct OutputPlan {
   const Convention* layout = nullptr;  // null for dense targets
   Element model_dtype = Element::kBF16;
   std::vector<OutWeight> outs;
-  std::vector<Shard> shards;
+  std::vector<OutShard> shards;
   uint64_t bytes_in = 0, bytes_out = 0;
   std::vector<std::string> notes;  // "2 tensors unknown to the family, copied: …"
 };

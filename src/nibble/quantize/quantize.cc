@@ -111,7 +111,7 @@ class Run {
 
   std::vector<std::string> shard_files() const {
     std::vector<std::string> files;
-    for (const Shard& shard : plan_.shards) files.push_back(shard.file_name);
+    for (const OutShard& shard : plan_.shards) files.push_back(shard.file_name);
     return files;
   }
 
@@ -130,7 +130,7 @@ class Run {
           .way_out("name another folder")
           .way_out("--restart to replace it");
     }
-    for (const Shard& shard : plan_.shards) {
+    for (const OutShard& shard : plan_.shards) {
       const Path path = request_.target / shard.file_name;
       if (!std::filesystem::exists(path, ignored) ||
           std::filesystem::file_size(path, ignored) != shard.layout.file_bytes) {
@@ -166,7 +166,7 @@ class Run {
   void check_space() const {
     uint64_t needed = plan_.bytes_out + side_bytes(source_, texts_);
     std::error_code ignored;
-    for (const Shard& shard : plan_.shards) {
+    for (const OutShard& shard : plan_.shards) {
       const Path path = request_.target / shard.file_name;
       if (std::filesystem::exists(path, ignored))
         needed -= std::min<uint64_t>(needed, std::filesystem::file_size(path, ignored));

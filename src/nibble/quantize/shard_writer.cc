@@ -71,7 +71,7 @@ class HashBehind {
 
 }  // namespace
 
-ShardResult write_shard(const EncodeContext& context, const Shard& shard, const Path& folder, int threads) {
+ShardResult write_shard(const EncodeContext& context, const OutShard& shard, const Path& folder, int threads) {
   OutputFile file = OutputFile::create(folder / shard.file_name, shard.layout.file_bytes);
   HashBehind hash(file);
   file.write_at(0, std::as_bytes(std::span(shard.layout.header)));

@@ -13,9 +13,9 @@ namespace nibble {
 struct ShardResult {
   std::string sha256;
   uint64_t bytes = 0;
-  std::vector<UnitResult> units;  // as in Shard::units
+  std::vector<UnitResult> units;  // as in OutShard::units
 };
 
-ShardResult write_shard(const EncodeContext& context, const Shard& shard, const Path& folder, int threads);
+ShardResult write_shard(const EncodeContext& context, const OutShard& shard, const Path& folder, int threads);
 
 }  // namespace nibble

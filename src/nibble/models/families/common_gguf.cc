@@ -24,7 +24,7 @@ double shortest_decimal(double value) {
   return result;
 }
 
-Element gguf_dtype(const GgufReader& reader) {
+Element gguf_dtype(const GgufConfig& reader) {
   const StoredTensor* embedding = reader.tensor("token_embd.weight");
   if (embedding == nullptr) return Element::kBF16;
   const auto element = dense_element(embedding->dtype);
@@ -36,7 +36,7 @@ const char* dtype_text(Element element) {
   return element == Element::kF32 ? "float32" : "bfloat16";
 }
 
-RopeSpec gguf_rope(const GgufReader& reader, uint64_t head_dim) {
+RopeSpec gguf_rope(const GgufConfig& reader, uint64_t head_dim) {
   RopeSpec rope;
   rope.theta = reader.positive_or("rope.freq_base", 10000);
   const uint64_t rotated = reader.size_or("rope.dimension_count", kMaxDimension, head_dim);
@@ -67,12 +67,12 @@ Json rope_config(const RopeSpec& rope) {
 
 }  // namespace
 
-GgufReader::GgufReader(const GgufFile& gguf, std::string source_name, std::string architecture)
+GgufConfig::GgufConfig(const GgufFile& gguf, std::string source_name, std::string architecture)
     : gguf_(&gguf), source_(std::move(source_name)), architecture_(std::move(architecture)) {}
 
-Error GgufReader::refuse(const std::string& message) const { return Error(message).file(source_); }
+Error GgufConfig::refuse(const std::string& message) const { return Error(message).file(source_); }
 
-uint64_t GgufReader::size(const std::string& key, uint64_t limit) const {
+uint64_t GgufConfig::size(const std::string& key, uint64_t limit) const {
   const auto value = gguf_->get_uint(full(key));
   if (!value) throw refuse("the file lacks a key").value("key", full(key)).way_out(kOtherFile);
   if (*value == 0 || *value > limit)
@@ -84,11 +84,11 @@ uint64_t GgufReader::size(const std::string& key, uint64_t limit) const {
   return *value;
 }
 
-uint64_t GgufReader::size_or(const std::string& key, uint64_t limit, uint64_t fallback) const {
+uint64_t GgufConfig::size_or(const std::string& key, uint64_t limit, uint64_t fallback) const {
   return gguf_->find(full(key)) != nullptr ? size(key, limit) : fallback;
 }
 
-double GgufReader::positive(const std::string& key) const {
+double GgufConfig::positive(const std::string& key) const {
   const auto value = gguf_->get_double(full(key));
   if (!value) throw refuse("the file lacks a key").value("key", full(key)).way_out(kOtherFile);
   if (!(*value > 0) || !std::isfinite(*value))
@@ -96,21 +96,21 @@ double GgufReader::positive(const std::string& key) const {
   return shortest_decimal(*value);
 }
 
-double GgufReader::positive_or(const std::string& key, double fallback) const {
+double GgufConfig::positive_or(const std::string& key, double fallback) const {
   return gguf_->find(full(key)) != nullptr ? positive(key) : fallback;
 }
 
-std::string GgufReader::text_or(const std::string& key, const std::string& fallback) const {
+std::string GgufConfig::text_or(const std::string& key, const std::string& fallback) const {
   return gguf_->get_string(full(key)).value_or(fallback);
 }
 
-const StoredTensor* GgufReader::tensor(std::string_view name) const {
+const StoredTensor* GgufConfig::tensor(std::string_view name) const {
   const auto it = std::find_if(gguf_->tensors.begin(), gguf_->tensors.end(),
                                [name](const StoredTensor& tensor) { return tensor.name == name; });
   return it == gguf_->tensors.end() ? nullptr : &*it;
 }
 
-uint64_t GgufReader::vocabulary() const {
+uint64_t GgufConfig::vocabulary() const {
   if (gguf_->find(full("vocab_size")) != nullptr) return size("vocab_size", kMaxDimension);
   const StoredTensor* embedding = tensor("token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2)
@@ -121,7 +121,7 @@ uint64_t GgufReader::vocabulary() const {
   return embedding->shape[0];
 }
 
-ModelSpec parse_gguf_decoder(const GgufReader& reader, const Family& family) {
+ModelSpec parse_gguf_decoder(const GgufConfig& reader, const Family& family) {
   ModelSpec spec;
   spec.family = family.name();
   spec.model_type = family.name();

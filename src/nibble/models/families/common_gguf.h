@@ -13,9 +13,9 @@
 namespace nibble {
 
 // Keys of one architecture ("llama.block_count" for "block_count"), strict as ConfigReader.
-class GgufReader {
+class GgufConfig {
  public:
-  GgufReader(const GgufFile& gguf, std::string source_name, std::string architecture);
+  GgufConfig(const GgufFile& gguf, std::string source_name, std::string architecture);
 
   uint64_t size(const std::string& key, uint64_t limit) const;
   uint64_t size_or(const std::string& key, uint64_t limit, uint64_t fallback) const;
@@ -37,7 +37,7 @@ class GgufReader {
 };
 
 // Sizes, norms, rotation, ties (no output.weight: tied) and the dense width.
-ModelSpec parse_gguf_decoder(const GgufReader& reader, const Family& family);
+ModelSpec parse_gguf_decoder(const GgufConfig& reader, const Family& family);
 
 // The keys that every Hugging Face decoder configuration has; token ids from tokenizer.ggml.*. Error if the file
 // rotates with factors that GGUF gives only as a tensor (rope_freqs.weight): config.json would need the formula.

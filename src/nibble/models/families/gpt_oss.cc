@@ -74,7 +74,7 @@ void GptOss::inventory(const ModelSpec& spec, const ParamVisitor& visit) const {
 }
 
 ModelSpec GptOss::parse_gguf(const GgufFile& gguf, const std::string& source_name) const {
-  const GgufReader reader(gguf, source_name, "gpt-oss");
+  const GgufConfig reader(gguf, source_name, "gpt-oss");
   ModelSpec spec = parse_gguf_decoder(reader, *this);
   spec.attention_bias = true;
   spec.experts = reader.size("expert_count", std::min(kMaxExperts, kMaxLayerExperts / spec.layers.size()));

@@ -47,7 +47,7 @@ void Llama::inventory(const ModelSpec& spec, const ParamVisitor& visit) const {
 }
 
 ModelSpec Llama::parse_gguf(const GgufFile& gguf, const std::string& source_name) const {
-  const GgufReader reader(gguf, source_name, "llama");
+  const GgufConfig reader(gguf, source_name, "llama");
   // The architecture also carries Mixtral, and biases that would need the rotary permutation: neither is read.
   for (const char* name : {"blk.0.ffn_gate_inp.weight", "blk.0.attn_q.bias"}) {
     if (reader.has_tensor(name))
