@@ -28,6 +28,10 @@ struct OutputFileRecord {
 std::string manifest_text(const Json& recipe, const Checkpoint& source, const std::vector<OutputFileRecord>& files,
                           const std::vector<Json>& tensor_rows, bool sha256_inputs);
 
+// What nibble.json and the journal (which holds the same rows until the end) will take at most, to within a few per
+// cent: for the question whether the disk has room, before anything is written.
+uint64_t record_bytes(const Checkpoint& source, const Model& model, const OutputPlan& plan, const Json& recipe);
+
 inline constexpr const char* kManifestName = "nibble.json";
 
 }  // namespace nibble
