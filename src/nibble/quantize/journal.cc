@@ -9,6 +9,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/hash.h"
+#include "nibble/base/log.h"
 #include "nibble/quantize/request.h"
 
 namespace nibble {
@@ -32,8 +33,7 @@ Json source_state(const Checkpoint& source) {
     const StoredFile& file = source.files()[f];
     files[file.name] = Json{{"bytes", file.bytes}, {"modified_ns", file.mtime_ns}, {"header", header_hash(source, f)}};
   }
-  const std::string config = source.config().dump();
-  return Json{{"files", std::move(files)}, {"config", xxh3_hex(std::as_bytes(std::span(config)))}};
+  return Json{{"files", std::move(files)}, {"config", source.config()}};
 }
 
 // Throws at the first leaf that differs, naming its path with the old and the new value.
@@ -49,6 +49,8 @@ void refuse_difference(const Json& before, const Json& now, const std::string& p
     return;
   }
   if (before == now) return;
+  if (path.empty())
+    throw Error("the journal of an earlier run is damaged").file(journal.string()).way_out("--restart to begin again");
   throw Error(fmt::format("cannot resume: {} is not what it was when this run began", path))
       .file(journal.string())
       .value("field", path)
@@ -95,11 +97,16 @@ std::optional<ShardRecord> Journal::finished(size_t shard) const {
   const Path path = folder_ / (shard_files_[shard] + ".json");
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
-  const Json json = read_json(path, uint64_t{4} << 30);
   ShardRecord record;
-  record.bytes = json_uint(json, "bytes", path.string()).value_or(0);
-  record.sha256 = json_string(json, "sha256", path.string()).value_or("");
-  for (const auto& row : json.at("tensors")) record.tensor_rows.push_back(row);
+  try {
+    const Json json = read_json(path, uint64_t{4} << 30);
+    record.bytes = json_uint(json, "bytes", path.string()).value_or(0);
+    record.sha256 = json_string(json, "sha256", path.string()).value_or("");
+    for (const auto& row : json.at("tensors")) record.tensor_rows.push_back(row);
+  } catch (const std::exception& error) {
+    log::warning(fmt::format("a record of the journal is damaged, its shard is made again: {}", error.what()));
+    return std::nullopt;
+  }
   // A record without its file (somebody removed it) is work to be done again.
   const Path shard_path = folder_.parent_path() / shard_files_[shard];
   if (!std::filesystem::exists(shard_path, ignored) || std::filesystem::file_size(shard_path, ignored) != record.bytes)
@@ -110,12 +117,12 @@ std::optional<ShardRecord> Journal::finished(size_t shard) const {
 void Journal::record(size_t shard, const ShardRecord& record) const {
   Json json{{"bytes", record.bytes}, {"sha256", record.sha256}, {"tensors", Json::array()}};
   for (const Json& row : record.tensor_rows) json["tensors"].push_back(row);
-  write_atomically(folder_ / (shard_files_[shard] + ".json"), json_text(json));
+  write_atomically(folder_ / (shard_files_[shard] + ".json"), json.dump());
 }
 
 bool Journal::all_finished() const {
   for (size_t s = 0; s < shard_files_.size(); ++s) {
-    if (!std::filesystem::exists(folder_ / (shard_files_[s] + ".json"))) return false;
+    if (!finished(s)) return false;
   }
   return true;
 }

@@ -13,6 +13,7 @@
 #include "nibble/base/progress.h"
 #include "nibble/base/strings.h"
 #include "nibble/checkpoint/shard_index.h"
+#include "nibble/quantize/finished_target.h"
 #include "nibble/quantize/journal.h"
 #include "nibble/quantize/manifest.h"
 #include "nibble/quantize/output_plan.h"
@@ -124,23 +125,15 @@ class Run {
         !std::filesystem::exists(manifest_path(), ignored))
       return false;
     const Json manifest = read_json(manifest_path(), uint64_t{4} << 30);
-    if (!manifest.contains("recipe") || manifest["recipe"] != recipe_json(model_, plan_, request_)) {
-      throw Error("the target holds another finished result")
+    check_finished(manifest, recipe_json(model_, plan_, request_), source_, plan_, texts_, request_.target);
+    try {
+      for (const auto& tensor : manifest.at("tensors")) result_.tensors.push_back(row_of(tensor));
+    } catch (const Json::exception& error) {
+      throw Error("the target's manifest is damaged")
           .file(manifest_path().string())
-          .way_out("name another folder")
-          .way_out("--restart to replace it");
+          .value("reason", error.what())
+          .way_out("--restart to make it again");
     }
-    for (const OutShard& shard : plan_.shards) {
-      const Path path = request_.target / shard.file_name;
-      if (!std::filesystem::exists(path, ignored) ||
-          std::filesystem::file_size(path, ignored) != shard.layout.file_bytes) {
-        throw Error("the target's manifest and files disagree")
-            .file(path.string())
-            .value("expected_bytes", shard.layout.file_bytes)
-            .way_out("--restart to make it again");
-      }
-    }
-    for (const auto& tensor : manifest.at("tensors")) result_.tensors.push_back(row_of(tensor));
     result_.notes.emplace_back("the target is already complete; nothing was written");
     log::info(result_.notes.back());
     result_.peak_rss_bytes = peak_rss_bytes();
@@ -164,7 +157,9 @@ class Run {
   }
 
   void check_space() const {
-    uint64_t needed = plan_.bytes_out + side_bytes(source_, texts_);
+    uint64_t needed = plan_.bytes_out + side_bytes(source_, texts_) +
+                      record_bytes(source_, model_, plan_, recipe_json(model_, plan_, request_));
+    if (plan_.shards.size() > 1) needed += shard_index_text(shard_index()).size();
     std::error_code ignored;
     for (const OutShard& shard : plan_.shards) {
       const Path path = request_.target / shard.file_name;
@@ -184,6 +179,20 @@ class Run {
         .value("missing", needed - free)
         .way_out("free some space")
         .way_out("name a target on another disk");
+  }
+
+  ShardIndex shard_index() const {
+    ShardIndex index;
+    uint64_t total = 0;
+    for (size_t s = 0; s < plan_.shards.size(); ++s) {
+      index.files.push_back(plan_.shards[s].file_name);
+      for (const TensorDecl& tensor : plan_.shards[s].layout.tensors) {
+        index.weights.emplace_back(tensor.name, static_cast<uint32_t>(s));
+        total += tensor.bytes();
+      }
+    }
+    index.total_size = total;
+    return index;
   }
 
   void write_shards() {
@@ -255,8 +264,6 @@ class Run {
   void write_end() {
     std::vector<OutputFileRecord> files;
     std::vector<Json> rows;
-    ShardIndex index;
-    uint64_t total = 0;
     for (size_t s = 0; s < plan_.shards.size(); ++s) {
       auto record = journal_->finished(s);
       if (!record)
@@ -265,19 +272,13 @@ class Run {
             .way_out("run the same command again");
       files.push_back({plan_.shards[s].file_name, record->bytes, record->sha256});
       for (Json& row : record->tensor_rows) rows.push_back(std::move(row));
-      index.files.push_back(plan_.shards[s].file_name);
-      for (const TensorDecl& tensor : plan_.shards[s].layout.tensors) {
-        index.weights.emplace_back(tensor.name, static_cast<uint32_t>(s));
-        total += tensor.bytes();
-      }
     }
-    index.total_size = total;
     for (const Json& row : rows) result_.tensors.push_back(row_of(row));
     write_side_files(source_, texts_, request_.target);
     write_atomically(manifest_path(),
                      manifest_text(recipe_json(model_, plan_, request_), source_, files, rows, request_.sha256_inputs));
     if (plan_.shards.size() > 1)
-      write_atomically(request_.target / "model.safetensors.index.json", shard_index_text(index));
+      write_atomically(request_.target / "model.safetensors.index.json", shard_index_text(shard_index()));
     journal_->remove();
   }
 
