@@ -77,6 +77,10 @@ class Planner {
       : source_(source), model_(model), request_(request) {}
 
   OutputPlan run() {
+    if (model_.table.weights().empty())
+      throw Error("the source holds no tensors")
+          .file(source_.path().string())
+          .way_out("name the folder or file that holds the weights");
     const auto decisions = decide(model_, request_);
     plan_.layout = choose_layout(model_, request_);
     plan_.model_dtype = model_dtype();
@@ -122,7 +126,7 @@ class Planner {
     std::optional<ShapeProblem> problem;
     uint64_t count = 0;
     for (const OutWeight& out : plan_.outs) {
-      if (out.action != Action::kQuantized) continue;
+      if (out.action != Action::kQuantized || first_source(out).elements() == 0) continue;
       auto found = check_shape(request_.format, out.rows(), out.cols());
       if (!found) continue;
       ++count;
@@ -150,6 +154,7 @@ class Planner {
   void route(OutWeight& out) {
     const Weight& weight = first_source(out);
     out.format = weight.format;
+    if (weight.elements() == 0) return route_raw(out, weight);
     if (out.action != Action::kQuantized) return route_kept(out, weight);
     if (request_.format.is_dense()) return route_dense(out, request_.format);
     out.convention = plan_.layout;
@@ -209,6 +214,14 @@ class Planner {
         out.reason +=
             fmt::format("; decoded from {} to {}, since one output holds one scheme", weight.format.name, target.name);
       return route_dense(out, target);
+    }
+    route_raw(out, weight);
+  }
+
+  void route_raw(OutWeight& out, const Weight& weight) {
+    if (out.action == Action::kQuantized) {
+      out.action = Action::kKept;
+      out.reason += "; it has no elements";
     }
     out.route = Route::kRawCopy;
     out.pieces.resize(1);
