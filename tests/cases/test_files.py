@@ -20,6 +20,35 @@ class Files(CaseTest):
             outcome = self.done("verify", self.dir / format_name, "--against", source)
             self.assertEqual(self.findings(outcome, "error") + self.findings(outcome, "warning"), [], format_name)
 
+    def nvfp4_with_kept_experts(self, kept, listed):
+        """256 experts in NVFP4, except those of `kept` in layer 0, which are BF16; the list names those of `listed`."""
+        tensors, config = qwen3_moe(layers=2, experts=256, hidden=32, width=16, vocabulary=32)
+        rng = random.Random(2)
+        for name, (_, (rows, cols), _) in [(n, t) for n, t in tensors.items() if ".experts." in n]:
+            if "layers.0." in name and int(name.split(".experts.")[1].split(".")[0]) in kept:
+                continue
+            module = name[: -len(".weight")]
+            tensors[name] = ("U8", [rows, cols // 2], rng.randbytes(rows * cols // 2))
+            tensors[module + ".weight_scale"] = ("F8_E4M3", [rows, cols // 16], b"\x38" * (rows * cols // 16))
+            tensors[module + ".weight_scale_2"] = ("F32", [], pack_f32([0.01]))
+        config["quantization_config"] = {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": [
+            "lm_head", *("model.layers.0.mlp.experts.%d.*" % e for e in listed)]}
+        return write_folder(self.dir / ("kept%d_listed%d" % (len(kept), len(listed))), tensors, config)
+
+    def test_C25_a_list_of_all_children_leaves_the_whole_group_unquantized(self):
+        folder = self.nvfp4_with_kept_experts(range(256), range(256))
+        outcome = self.done("verify", folder)
+        self.assertEqual(self.findings(outcome, "error") + self.findings(outcome, "warning"), [])
+        rows = [f for f in self.done("inspect", folder).json["formats"] if f["role"] == "routed_expert"]
+        self.assertEqual({f["format"]: f["tensors"] for f in rows}, {"bf16": 768, "nvfp4": 768})
+        self.done("quantize", folder, self.dir / "t", "--format", "nvfp4")
+
+    def test_C25_part_of_a_fused_group_is_refused(self):
+        for kept, listed in ((range(100), range(100)), (range(100), ()), ([7], [7])):
+            folder = self.nvfp4_with_kept_experts(kept, listed)
+            outcome = self.refused("verify", folder, says=["layer 0", len(kept), 256 - len(kept), "bf16", "nvfp4"])
+            self.assertEqual(len(self.findings(outcome, "error", "mixed-formats")), 1)
+
     def test_C51_stale_index_and_reindex(self):
         tensors, config = qwen3_moe()
         names = list(tensors)

@@ -72,6 +72,36 @@ class Layouts(CaseTest):
         self.assertIn("2 tensors unknown to the family, copied", outcome.text)
         self.assertIn("mtp.0.eh_proj.weight", outcome.text)
 
+    def test_C65_cache_scales_in_every_spelling(self):
+        spellings = (("self_attn.k_scale", "self_attn.v_scale"), ("self_attn.k_proj.k_scale", "self_attn.v_proj.v_scale"),
+                     ("self_attn.kv_scale",), ("self_attn.k_proj.output_scale", "self_attn.v_proj.output_scale"))
+        for spelling in spellings:
+            for dtype, data, shape in (("F32", pack_f32([0.02]), [1]), ("BF16", pack_bf16([0.02]), []), ("F32", pack_f32([0.02]), [])):
+                tensors, config = qwen3_moe()
+                names = ["model.layers.%d.%s" % (layer, part) for layer in range(2) for part in spelling]
+                for name in names:
+                    tensors[name] = (dtype, shape, data)
+                folder = write_folder(self.dir / "s", tensors, config)
+                for command in (("verify", folder), ("verify", folder, "--tp", 2), ("inspect", folder)):
+                    outcome = self.done(*command)
+                    self.assertNotIn("unmatched", outcome.text)
+                    self.assertNotIn("unknown", outcome.text)
+                for format_name in ("int4-g32", "nvfp4", "fp8-block"):
+                    outcome = self.done("quantize", folder, self.dir / "t", "--format", format_name, "--include", "all_linears")
+                    self.assertNotIn("unknown to the family", outcome.text)
+                    out = read_folder(self.dir / "t")
+                    for name in names:
+                        self.assertEqual(out[name], (dtype, shape, data), name)
+                    self.done("verify", self.dir / "t", "--against", folder)
+                    shutil.rmtree(self.dir / "t")
+        # One that cannot be divided by is found, whatever it is called.
+        for spelling in spellings:
+            for value in (0.0, -0.02, float("nan"), float("inf")):
+                tensors, config = qwen3_moe()
+                name = "model.layers.1." + spelling[-1]
+                tensors[name] = ("F32", [1], pack_f32([value]))
+                self.refused("verify", write_folder(self.dir / "bad", tensors, config), says=[name])
+
     def test_C91_only_the_experts_become_mxfp4(self):
         tensors, config = gpt_oss()
         out = self.quantize(tensors, config, "--format", "mxfp4")
