@@ -37,11 +37,13 @@ class Layouts(CaseTest):
                 self.assertLessEqual(abs(row.pop() - r / 64), (r / 64) / 4 + 1e-9)
 
     def test_C15_an_unknown_family_is_refused_with_both_readings(self):
-        write_folder(self.dir / "s", {"experts.weight": ("BF16", [4, 64, 64], pack_bf16([0.1] * 16384))}, {"model_type": "mystery"})
-        for options in ((), ("--generic", "experts")):
-            self.refused("quantize", self.dir / "s", self.dir / "t", "--format", "int4-g32", *options,
-                         says=["mystery", "experts.weight", "[4, 64, 64]", "64 outputs", "64 inputs"])
-            self.assertFalse((self.dir / "t").exists())
+        for shape, experts in (([4, 64, 64], "4 experts"), ([4, 64, 32], "4 experts"), ([2, 3, 64, 32], "2 x 3 experts")):
+            write_folder(self.dir / "s", {"experts.weight": ("BF16", shape, pack_bf16([0.1] * numel(shape)))}, {"model_type": "mystery"})
+            for options in ((), ("--generic", "experts")):
+                self.refused("quantize", self.dir / "s", self.dir / "t", "--format", "int4-g32", *options,
+                             says=["mystery", "experts.weight", str(shape), experts, "64 outputs x %d inputs" % shape[-1],
+                                   "64 inputs x %d outputs" % shape[-1], str(self.dir / "s")])
+                self.assertFalse((self.dir / "t").exists())
 
     def test_C23_decisions_by_role_and_whole_path(self):
         tensors, config = qwen3_moe()

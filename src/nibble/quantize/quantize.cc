@@ -294,6 +294,14 @@ class Run {
 
 }  // namespace
 
-QuantizeResult quantize(const QuantizeRequest& request) { return Run(request).run(); }
+QuantizeResult quantize(const QuantizeRequest& request) {
+  try {
+    return Run(request).run();
+  } catch (Error& error) {
+    // Whoever knows no better place means the source as a whole.
+    if (error.file().empty()) error.file(request.source.string());
+    throw;
+  }
+}
 
 }  // namespace nibble
