@@ -20,6 +20,35 @@ class Files(CaseTest):
             outcome = self.done("verify", self.dir / format_name, "--against", source)
             self.assertEqual(self.findings(outcome, "error") + self.findings(outcome, "warning"), [], format_name)
 
+    def nvfp4_with_kept_experts(self, kept, listed):
+        """256 experts in NVFP4, except those of `kept` in layer 0, which are BF16; the list names those of `listed`."""
+        tensors, config = qwen3_moe(layers=2, experts=256, hidden=32, width=16, vocabulary=32)
+        rng = random.Random(2)
+        for name, (_, (rows, cols), _) in [(n, t) for n, t in tensors.items() if ".experts." in n]:
+            if "layers.0." in name and int(name.split(".experts.")[1].split(".")[0]) in kept:
+                continue
+            module = name[: -len(".weight")]
+            tensors[name] = ("U8", [rows, cols // 2], rng.randbytes(rows * cols // 2))
+            tensors[module + ".weight_scale"] = ("F8_E4M3", [rows, cols // 16], b"\x38" * (rows * cols // 16))
+            tensors[module + ".weight_scale_2"] = ("F32", [], pack_f32([0.01]))
+        config["quantization_config"] = {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": [
+            "lm_head", *("model.layers.0.mlp.experts.%d.*" % e for e in listed)]}
+        return write_folder(self.dir / ("kept%d_listed%d" % (len(kept), len(listed))), tensors, config)
+
+    def test_C25_a_list_of_all_children_leaves_the_whole_group_unquantized(self):
+        folder = self.nvfp4_with_kept_experts(range(256), range(256))
+        outcome = self.done("verify", folder)
+        self.assertEqual(self.findings(outcome, "error") + self.findings(outcome, "warning"), [])
+        rows = [f for f in self.done("inspect", folder).json["formats"] if f["role"] == "routed_expert"]
+        self.assertEqual({f["format"]: f["tensors"] for f in rows}, {"bf16": 768, "nvfp4": 768})
+        self.done("quantize", folder, self.dir / "t", "--format", "nvfp4")
+
+    def test_C25_part_of_a_fused_group_is_refused(self):
+        for kept, listed in ((range(100), range(100)), (range(100), ()), ([7], [7])):
+            folder = self.nvfp4_with_kept_experts(kept, listed)
+            outcome = self.refused("verify", folder, says=["layer 0", len(kept), 256 - len(kept), "bf16", "nvfp4"])
+            self.assertEqual(len(self.findings(outcome, "error", "mixed-formats")), 1)
+
     def test_C51_stale_index_and_reindex(self):
         tensors, config = qwen3_moe()
         names = list(tensors)
@@ -38,7 +67,7 @@ class Files(CaseTest):
         renamed = {name.replace("mlp.experts.", "mlp.switch_mlp."): entry for name, entry in tensors.items()}
         folder = write_folder(self.dir / "s", renamed, config)
         for arguments in (("verify", folder), ("quantize", folder, self.dir / "t", "--format", "mxfp4")):
-            self.refused(*arguments, says=[24, "mlp.switch_mlp.", "mlp.experts."])
+            self.refused(*arguments, says=["24 unmatched tensors, 24 empty parameters", "mlp.switch_mlp.", "mlp.experts."])
 
     def test_C55_missing_and_unfilled_router(self):
         tensors, config = qwen3_moe()
@@ -65,11 +94,26 @@ class Files(CaseTest):
         outcome = self.done("inspect", folder)
         self.assertIn("int4-g32", [f["format"] for f in outcome.json["formats"]])
 
+    def test_C57_a_declared_width_that_is_not_stored(self):
+        rng = random.Random(12)
+        tensors = {"m.qweight": ("I32", [32, 16], rng.randbytes(2048)), "m.qzeros": ("I32", [2, 2], b"\x77" * 16),
+                   "m.scales": ("F16", [2, 16], struct.pack("<32e", *[0.01] * 32))}
+        for bits in (4, 3, 8):
+            config = {"model_type": "x", "quantization_config": {"quant_method": "gptq", "bits": bits, "group_size": 128, "desc_act": False, "sym": True}}
+            folder = write_folder(self.dir / "s", tensors, config)
+            outcome = self.done("verify", folder)
+            found = self.findings(outcome, "warning", "config-contradiction")
+            self.assertEqual(len(found), 0 if bits == 4 else 1, outcome.text)
+            if found:
+                self.assertEqual(found[0]["values"]["config.json"], "%d bits" % bits)
+                self.assertIn("4 bits", found[0]["values"]["stored"])
+
     def test_C77_unknown_and_small_types(self):
         good = {"a": ("F4", [4, 64], bytes(128)), "b": ("F8_E8M0", [4, 2], bytes([127] * 8)), "c.weight": ("I8", [4, 32], bytes(range(128))), "c.weight_scale": ("U8", [4, 2], bytes([127] * 8))}
         (self.dir / "g.safetensors").write_bytes(safetensors_bytes(good))
         outcome = self.done("inspect", self.dir / "g.safetensors")
         self.assertEqual(outcome.json["tensors"], 4)
+        self.assertEqual({f["format"]: f["elements"] for f in outcome.json["formats"]}, {"f4": 256, "f8_e8m0": 8, "mxfp4": 256})
         for header, says in (('{"w":{"dtype":"F4","shape":[1,3],"data_offsets":[0,2]}}', ["w", 3]),
                              ('{"w":{"dtype":"F4","shape":[4,63],"data_offsets":[0,126]}}', ["w", 63]),
                              ('{"w":{"dtype":"F6_X","shape":[4],"data_offsets":[0,3]}}', ["w", "F6_X"])):
@@ -114,6 +158,9 @@ class Files(CaseTest):
         import re
         layers = set(re.findall(r"layers?[ .](\d+)", json.dumps(errors)))
         self.assertEqual(layers, {"17"})
+        one = next(f for f in errors if f["tensor"])
+        self.assertAlmostEqual(float(one["values"]["rel_rmse"]), 2.0, delta=0.1)
+        self.assertAlmostEqual(float(one["values"]["expected_rel_rmse"]), 0.1, delta=0.03)
 
     def test_manifest_hashes_are_checked(self):
         tiny = self.quantized_tiny()

@@ -38,10 +38,10 @@ class Hostile(CaseTest):
         for spans, size in (((0, 4, 2, 6), 6), ((0, 4, 8, 12), 12)):
             header = '{"first":{"dtype":"U8","shape":[4],"data_offsets":[%d,%d]},"second":{"dtype":"U8","shape":[4],"data_offsets":[%d,%d]}}' % spans
             self.refuse_file("a.safetensors", raw_safetensors(header, bytes(size)), ["first", "second", spans[2], spans[1]])
-        self.refuse_file("a.safetensors", raw_safetensors('{"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"w":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}', bytes(8)), ["w"])
+        self.refuse_file("a.safetensors", raw_safetensors('{"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"w":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}', bytes(8)), ["w", "[0, 4]", "[4, 8]"])
         one = {"w": ("U8", [4], bytes(4))}
         folder = write_shards(self.dir / "s", {"model-00001-of-00002.safetensors": one, "model-00002-of-00002.safetensors": one}, {"model_type": "x"})
-        self.refused("verify", folder, says=["w", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"])
+        self.refused("verify", folder, says=["w", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "[96, 100]"])
 
     def test_C117_a_header_of_exactly_100000_bytes(self):
         tensors, at = {}, 0
@@ -65,7 +65,7 @@ class Hostile(CaseTest):
 
     def test_C123_small_files_that_ask_for_gigabytes(self):
         huge = gguf(pairs=gguf_string("general.name") + struct.pack("<I", 8) + struct.pack("<Q", 2**30), n_pairs=1)
-        self.refuse_file("a.gguf", huge + bytes(160 - len(huge)), ["1073741824"])
+        self.refuse_file("a.gguf", huge + bytes(160 - len(huge)), ["1073741824", str(160 - len(huge))])
         nested = gguf_string("deep") + struct.pack("<I", 9) + b"".join(struct.pack("<IQ", 9, 1) for _ in range(5)) + struct.pack("<IQ", 4, 1) + struct.pack("<I", 1)
         self.refuse_file("a.gguf", gguf(pairs=nested, n_pairs=1) + bytes(64), ["4"])
         self.refuse_file("a.gguf", gguf(n_tensors=2**60) + bytes(64), [2**60])
@@ -85,6 +85,44 @@ class Hostile(CaseTest):
             folder = write_folder(self.dir / "s", {"w": ("U8", [4], bytes(4))}, {"model_type": "x"})
             (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"w": name}}))
             self.refused("verify", folder, says=["w"])
+
+    def test_shapes_without_elements(self):
+        """Legal, whatever number of slices they claim, and copied as they are."""
+        shapes = ([0], [0, 4], [4, 0], [0, 4, 4], [2**40, 4, 0], [0, 2**64 - 1, 2**64 - 1])
+        data = safetensors_bytes({"w%d" % i: ("F32", shape, b"") for i, shape in enumerate(shapes)} | {"v": ("U8", [4], bytes(4))})
+        (self.dir / "a.safetensors").write_bytes(data)
+        for command in (("inspect",), ("verify",), ("quantize", self.dir / "t", "--format", "bf16")):
+            self.done(command[0], self.dir / "a.safetensors", *command[1:], timeout=20)
+        self.assertEqual(read_folder(self.dir / "t"), read_safetensors(self.dir / "a.safetensors"))
+
+    def test_files_without_tensors(self):
+        (self.dir / "a.safetensors").write_bytes(raw_safetensors("{}", b""))
+        self.refused("quantize", self.dir / "a.safetensors", self.dir / "t", "--format", "bf16", says=["no tensors", "a.safetensors"])
+        (self.dir / "a.gguf").write_bytes(gguf() + bytes(64))
+        self.refused("quantize", self.dir / "a.gguf", self.dir / "t", "--format", "bf16", says=["no tensors", "a.gguf"])
+        self.assertFalse((self.dir / "t").exists())
+
+    def test_configurations(self):
+        tensors, config = qwen3_moe()
+        text = json.dumps(config)
+        folder = write_folder(self.dir / "s", tensors, config)
+
+        def with_value(key, value):
+            return text.replace('"%s": %s' % (key, json.dumps(config[key])), '"%s": %s' % (key, value))
+
+        bad = [with_value(key, value) for key, value in (
+            ("hidden_size", "NaN"), ("hidden_size", "1e400"), ("hidden_size", "9" * 23), ("num_hidden_layers", "9223372036854775807"),
+            ("num_hidden_layers", "4294967297"), ("num_hidden_layers", "-1"), ("num_hidden_layers", "0"), ("num_hidden_layers", "2.5"),
+            ("num_hidden_layers", '"2"'), ("num_hidden_layers", "true"), ("num_experts", "1000000000"), ("num_experts_per_tok", "9"),
+            ("moe_intermediate_size", "33"), ("head_dim", "0"), ("num_key_value_heads", "3"), ("rms_norm_eps", "-1"),
+            ("mlp_only_layers", "[99999999999]"), ("decoder_sparse_step", "0"), ("torch_dtype", '"int3"'))]
+        bad += [text[:-1] + tail for tail in (', "hidden_size": 64}', ', "x": ' + "[" * 100000 + "]" * 100000 + "}", ', "x": "\\ud800"}', "}x", " /* */}")]
+        bad += ["", "[1]", "null"]
+        for content in [*(b.encode() for b in bad), text.encode()[:-1] + b', "x": "\xff"}', text.encode("utf-16")]:
+            (folder / "config.json").write_bytes(content)
+            self.refused("quantize", folder, self.dir / "t", "--format", "mxfp4", says=["config.json"] if b'"moe_intermediate_size": 33' not in content else ["[33, 64]", "[32, 64]"], timeout=20)
+            self.refused("verify", folder, timeout=20)
+            self.assertFalse((self.dir / "t").exists())
 
     def test_names_cannot_write_to_the_terminal(self):
         name = "w\u001b[31m\u0007"

@@ -37,20 +37,27 @@ class Layouts(CaseTest):
                 self.assertLessEqual(abs(row.pop() - r / 64), (r / 64) / 4 + 1e-9)
 
     def test_C15_an_unknown_family_is_refused_with_both_readings(self):
-        write_folder(self.dir / "s", {"experts.weight": ("BF16", [4, 64, 64], pack_bf16([0.1] * 16384))}, {"model_type": "mystery"})
-        for options in ((), ("--generic", "experts")):
-            self.refused("quantize", self.dir / "s", self.dir / "t", "--format", "int4-g32", *options,
-                         says=["mystery", "experts.weight", "[4, 64, 64]", "64 outputs", "64 inputs"])
-            self.assertFalse((self.dir / "t").exists())
+        for shape, experts in (([4, 64, 64], "4 experts"), ([4, 64, 32], "4 experts"), ([2, 3, 64, 32], "2 x 3 experts")):
+            write_folder(self.dir / "s", {"experts.weight": ("BF16", shape, pack_bf16([0.1] * numel(shape)))}, {"model_type": "mystery"})
+            for options in ((), ("--generic", "experts")):
+                self.refused("quantize", self.dir / "s", self.dir / "t", "--format", "int4-g32", *options,
+                             says=["mystery", "experts.weight", str(shape), experts, "64 outputs x %d inputs" % shape[-1],
+                                   "64 inputs x %d outputs" % shape[-1], str(self.dir / "s")])
+                self.assertFalse((self.dir / "t").exists())
 
     def test_C23_decisions_by_role_and_whole_path(self):
         tensors, config = qwen3_moe()
         extra = ("BF16", [64, 64], pack_bf16([0.01] * 4096))
-        tensors["model.layers.0.mlpXgate.weight"] = extra
+        others = ["model.layers.0.mlpXgate.weight", "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.shared_expert_gate.weight"]
+        for name in others:
+            tensors[name] = extra
         write_folder(self.dir / "s", tensors, config)
         outcome = self.done("quantize", self.dir / "s", self.dir / "t", "--format", "int4-g32", "--dry-run", "--keep", "name:model.layers.*.mlp.gate")
         rows = {r["name"]: r for r in outcome.json["tensors"]}
-        self.assertEqual(len(rows), 46)
+        self.assertEqual(len(rows), 48)
+        for name in others:
+            self.assertEqual(rows[name]["action"], "copied")
+            self.assertNotIn("mlp.gate", rows[name]["reason"].replace(name, ""))
         self.assertTrue(all(r["reason"] for r in rows.values()))
         self.assertEqual(rows["model.layers.0.mlp.gate.weight"]["action"], "kept")
         self.assertIn("model.layers.*.mlp.gate", rows["model.layers.0.mlp.gate.weight"]["reason"])
@@ -71,6 +78,41 @@ class Layouts(CaseTest):
             self.assertEqual(out[name], tuple(tensors[name]) if isinstance(out[name], tuple) else tensors[name])
         self.assertIn("2 tensors unknown to the family, copied", outcome.text)
         self.assertIn("mtp.0.eh_proj.weight", outcome.text)
+        self.assertIn("mtp.0.norm.weight", outcome.text)
+        self.done("quantize", self.dir / "s", self.dir / "asked", "--format", "int4-g32", "--include", "routed_expert", "name:mtp.*.eh_proj")
+        asked = read_folder(self.dir / "asked")
+        self.assertEqual(asked["mtp.0.eh_proj.weight_packed"][1], [64, 16])
+        self.assertEqual(asked["mtp.0.norm.weight"], out["mtp.0.norm.weight"])
+
+    def test_C65_cache_scales_in_every_spelling(self):
+        spellings = (("self_attn.k_scale", "self_attn.v_scale"), ("self_attn.k_proj.k_scale", "self_attn.v_proj.v_scale"),
+                     ("self_attn.kv_scale",), ("self_attn.k_proj.output_scale", "self_attn.v_proj.output_scale"))
+        for spelling in spellings:
+            for dtype, data, shape in (("F32", pack_f32([0.02]), [1]), ("BF16", pack_bf16([0.02]), []), ("F32", pack_f32([0.02]), [])):
+                tensors, config = qwen3_moe()
+                names = ["model.layers.%d.%s" % (layer, part) for layer in range(2) for part in spelling]
+                for name in names:
+                    tensors[name] = (dtype, shape, data)
+                folder = write_folder(self.dir / "s", tensors, config)
+                for command in (("verify", folder), ("verify", folder, "--tp", 2), ("inspect", folder)):
+                    outcome = self.done(*command)
+                    self.assertNotIn("unmatched", outcome.text)
+                    self.assertNotIn("unknown", outcome.text)
+                for format_name in ("int4-g32", "nvfp4", "fp8-block"):
+                    outcome = self.done("quantize", folder, self.dir / "t", "--format", format_name, "--include", "all_linears")
+                    self.assertNotIn("unknown to the family", outcome.text)
+                    out = read_folder(self.dir / "t")
+                    for name in names:
+                        self.assertEqual(out[name], (dtype, shape, data), name)
+                    self.done("verify", self.dir / "t", "--against", folder)
+                    shutil.rmtree(self.dir / "t")
+        # One that cannot be divided by is found, whatever it is called.
+        for spelling in spellings:
+            for value in (0.0, -0.02, float("nan"), float("inf")):
+                tensors, config = qwen3_moe()
+                name = "model.layers.1." + spelling[-1]
+                tensors[name] = ("F32", [1], pack_f32([value]))
+                self.refused("verify", write_folder(self.dir / "bad", tensors, config), says=[name])
 
     def test_C91_only_the_experts_become_mxfp4(self):
         tensors, config = gpt_oss()
@@ -87,6 +129,36 @@ class Layouts(CaseTest):
         quantization = config_out["quantization_config"]
         self.assertEqual(quantization["quant_method"], "mxfp4")
         self.assertEqual(quantization["modules_to_not_convert"], ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"])
+
+    def test_fused_experts_are_compared_with_split_ones(self):
+        """gpt-oss's stacks against one matrix and one bias for each expert: values, and what verify makes of them."""
+        tensors, config = gpt_oss()
+        source = write_folder(self.dir / "s", tensors, config)
+        biases = unpack_bf16(tensors["model.layers.1.mlp.experts.gate_up_proj_bias"][2])
+        stack = unpack_bf16(tensors["model.layers.1.mlp.experts.gate_up_proj"][2])
+        for format_name, layout in (("int4-g32", "compressed-tensors"), ("nvfp4", "modelopt"), ("fp8-block", "deepseek")):
+            self.done("quantize", source, self.dir / "t", "--format", format_name, "--layout", layout)
+            outcome = self.done("verify", self.dir / "t", "--against", source)
+            self.assertEqual(self.findings(outcome, "error") + self.findings(outcome, "warning"), [])
+            out = read_folder(self.dir / "t")
+            for e in range(4):
+                for half, projection in enumerate(("gate", "up")):
+                    name = "model.layers.1.mlp.experts.%d.%s_proj.bias" % (e, projection)
+                    self.assertEqual(unpack_bf16(out[name][2]), biases[e * 64 + half : (e + 1) * 64 : 2], name)
+            if format_name == "fp8-block":
+                name = "model.layers.1.mlp.experts.2.up_proj.weight"
+                scale = unpack_f32(out[name + "_scale_inv"][2])[0]
+                for row in range(32):
+                    for k in range(0, 64, 5):  # stored (E, in, out), rows interleaved
+                        want = stack[2 * 64 * 64 + k * 64 + 2 * row + 1]
+                        self.assertLessEqual(abs(e4m3_value(out[name][2][row * 64 + k]) * scale - want), abs(want) / 16 + scale * 2.0**-10)
+            # A bias that went to the other half is found.
+            gate, up = ("model.layers.0.mlp.experts.3.%s_proj.bias" % p for p in ("gate", "up"))
+            out[gate], out[up] = out[up], out[gate]
+            (self.dir / "t/nibble.json").unlink()
+            (self.dir / "t/model.safetensors").write_bytes(safetensors_bytes(out, {"format": "pt"}))
+            self.refused("verify", self.dir / "t", "--against", source, says=[gate, up])
+            shutil.rmtree(self.dir / "t")
 
     def test_gate_and_up_rows_interleave_and_come_back(self):
         """Per-expert -> fused interleaved -> per-expert gives the first bytes again."""

@@ -1,11 +1,153 @@
 """Cases of section 1.3: memory, resume, disk, refusals before the work."""
 
+import resource
+import signal
 import unittest
 
 from checkpoints import *  # noqa: F403
 
 
+def sparse_model(folder, layers, experts, hidden, width):
+    """A model of zeros whose weights take no place on the disk; returns the bytes that it has."""
+    tensors, config = qwen3_moe(layers=1, experts=1, hidden=64, width=32, vocabulary=64)
+    config.update(num_hidden_layers=layers, num_experts=experts, hidden_size=hidden, moe_intermediate_size=width)
+    sizes = {64: hidden, 32: width}
+    header, at = {}, 0
+
+    def add(name, shape):
+        nonlocal at
+        size = 2 * numel(shape)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+
+    for name, (_, shape, _) in tensors.items():
+        for layer in range(layers if ".layers." in name else 1):
+            for e in range(experts if ".experts." in name else 1):
+                full = name.replace("layers.0.", "layers.%d." % layer).replace("experts.0.", "experts.%d." % e)
+                if ".experts." in name:
+                    add(full, [sizes[dim] for dim in shape])
+                elif name.endswith("mlp.gate.weight"):
+                    add(full, [experts, hidden])
+                elif "norm" in name:
+                    add(full, shape if "q_norm" in name or "k_norm" in name else [hidden])
+                elif "o_proj" in name:
+                    add(full, [hidden, shape[1]])
+                else:
+                    add(full, [shape[0], hidden])
+    folder.mkdir()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(folder / "model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + at)
+    (folder / "config.json").write_text(json.dumps(config))
+    return at
+
+
 class Runs(CaseTest):
+    def test_C19_the_model_is_larger_than_the_memory(self):
+        """A fifth of the case's 8 GiB, with a fifth of its memory limit to the process beyond its fixed buffers."""
+        size = sparse_model(self.dir / "s", layers=40, experts=8, hidden=1024, width=832)
+        self.assertGreater(size, 1536 << 20)
+        limit = 1280 << 20  # of address space: nothing may be mapped whole either
+
+        def limited():
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+        for format_name, layout in (("int4-g32", "compressed-tensors"), ("nvfp4", "modelopt")):
+            outcome = self.done("quantize", self.dir / "s", self.dir / "t", "--format", format_name, "--layout", layout,
+                                "--shard-size", "100MB", "--threads", "2", preexec_fn=limited)
+            self.assertLess(outcome.json["peak_rss_bytes"], outcome.json["buffer_bytes"] + (256 << 20))
+            self.assertGreater(outcome.json["bytes_out"], size // 4)
+            text = self.nibble("quantize", self.dir / "s", self.dir / "t", "--format", format_name, "--layout", layout,
+                               "--shard-size", "100MB", "--threads", "2", preexec_fn=limited)
+            self.assertIn("peak memory", text.out.strip().splitlines()[-1])
+            shutil.rmtree(self.dir / "t")
+
+    def test_C21_a_resumed_run_refuses_what_has_changed(self):
+        tensors, config = qwen3_moe(layers=4)
+        options = ("--format", "int4-g32", "--shard-size", "60kB")
+
+        def stopped_half_way():
+            shutil.rmtree(self.dir / "t", ignore_errors=True)
+            write_folder(self.dir / "s", tensors, config)
+            half = self.done("quantize", self.dir / "s", self.dir / "t", *options, "--worker", "1/2")
+            self.assertFalse(half.json["finished"])
+
+        def resume(*changed, says):
+            outcome = self.refused("quantize", self.dir / "s", self.dir / "t", *(changed or options), says=says)
+            self.assertTrue(any("--restart" in way for way in outcome.json["error"]["ways_out"]), outcome.text)
+            self.assertFalse((self.dir / "t/nibble.json").exists())
+            self.done("quantize", self.dir / "s", self.dir / "t", *(changed or options), "--restart")
+
+        stopped_half_way()
+        data = bytearray((self.dir / "s/model.safetensors").read_bytes())
+        data[-9] ^= 1
+        (self.dir / "s/model.safetensors").write_bytes(bytes(data))
+        resume(says=["model.safetensors", "old", "new"])
+        stopped_half_way()
+        resume("--format", "int4-g16", "--shard-size", "60kB", says=["recipe.format", "int4-g32", "int4-g16"])
+        stopped_half_way()
+        resume(*options, "--rule", "int4.amax7", says=["int4.amax7_5", "int4.amax7"])
+        stopped_half_way()
+        write_folder(self.dir / "s", tensors, dict(config, rope_theta=5e5))
+        os.utime(self.dir / "s/model.safetensors", ns=(0, 0))
+        journal = json.loads((self.dir / "t/.nibble/run.json").read_text())
+        journal["source"]["files"]["model.safetensors"]["modified_ns"] = 0
+        (self.dir / "t/.nibble/run.json").write_text(json.dumps(journal))
+        resume(says=["source.config.rope_theta", "1000000.0", "500000.0"])
+        stopped_half_way()
+        journal = json.loads((self.dir / "t/.nibble/run.json").read_text())
+        journal["contract"] += 1
+        (self.dir / "t/.nibble/run.json").write_text(json.dumps(journal))
+        resume(says=["contract", journal["contract"], journal["contract"] - 1])
+
+    def test_C21_a_finished_target_of_another_source_is_not_called_complete(self):
+        tensors, config = qwen3_moe()
+        source = write_folder(self.dir / "s", tensors, config)
+        arguments = ("quantize", source, self.dir / "t", "--format", "mxfp4")
+        self.done(*arguments)
+        self.assertIn("already complete", self.done(*arguments).text)
+        name = "model.layers.1.mlp.experts.0.up_proj.weight"
+        tensors[name] = (tensors[name][0], tensors[name][1], tensors[name][2][2:] + tensors[name][2][:2])
+        write_folder(source, tensors, config)
+        self.refused(*arguments, says=[name, "old_xxh3_128", "new_xxh3_128", "--restart"])
+        self.done(*arguments, "--restart")
+        self.assertIn("already complete", self.done(*arguments).text)
+
+    def test_killed_again_and_again_the_bytes_are_the_same(self):
+        tensors, config = qwen3_moe(layers=8, experts=8, hidden=128, width=64)
+        source = write_folder(self.dir / "s", tensors, config)
+        options = ("--format", "nvfp4", "--shard-size", "150kB")
+        seconds = self.done("quantize", source, self.dir / "whole", *options).json["seconds"]
+        rng = random.Random(8)
+        for signal_number in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM):
+            target = self.dir / ("t%d" % signal_number)
+            for _ in range(6):
+                child = subprocess.Popen([NIBBLE, "quantize", str(source), str(target), *options, "--quiet"],
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                try:
+                    child.wait(rng.uniform(0.01, seconds))
+                except subprocess.TimeoutExpired:
+                    child.send_signal(signal_number)
+                    child.wait()
+            self.done("quantize", source, target, *options)
+            self.assertEqual(sorted(p.name for p in target.iterdir()), sorted(p.name for p in (self.dir / "whole").iterdir()))
+            for path in target.iterdir():
+                self.assertEqual(path.read_bytes(), (self.dir / "whole" / path.name).read_bytes(), path.name)
+
+    def test_targets_that_cannot_be_made(self):
+        tensors, config = qwen3_moe(layers=1)
+        source = write_folder(self.dir / "s", tensors, config)
+        (self.dir / "file").write_text("x")
+        for target in (self.dir / "file", self.dir / "file" / "t", "/proc/nibble/t"):
+            self.refused("quantize", source, target, "--format", "mxfp4", says=[target])
+        self.assertEqual(self.nibble("quantize", source, "", "--format", "mxfp4").code, 2)
+        (self.dir / "link").symlink_to(source)
+        self.refused("quantize", source, self.dir / "link", "--format", "mxfp4", says=["source"])
+        self.done("quantize", self.dir / "link", source / "inside", "--format", "mxfp4")
+        self.done("verify", source / "inside", "--against", source)
+
     def test_C17_memory_does_not_grow_with_the_layers(self):
         peaks = []
         for layers in (1, 4):

@@ -31,6 +31,8 @@ Error system_error(const std::string& doing, const Path& path, int code) {
   if (code == EACCES || code == EPERM) error.way_out("check the permissions");
   if (code == ENOSPC || code == EDQUOT) error.way_out("free some space and run the same command again");
   if (code == EIO) error.way_out("check the disk or the network mount, then run the same command again");
+  if (code == EROFS) error.way_out("name a folder that can be written to");
+  if (error.ways_out().empty()) error.way_out("check the path and the disk behind it, then run the same command again");
   return error;
 }
 
@@ -288,7 +290,7 @@ uint64_t free_bytes(const Path& folder) {
     place = place.parent_path().empty() ? Path(".") : place.parent_path();
   }
   struct statvfs info{};
-  if (::statvfs(place.c_str(), &info) != 0) throw system_error("cannot ask for free space", place, errno);
+  if (syscalls().statvfs(place.c_str(), &info) != 0) throw system_error("cannot ask for free space", place, errno);
   return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
 }
 

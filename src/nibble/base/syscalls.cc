@@ -1,6 +1,7 @@
 #include "nibble/base/syscalls.h"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -8,7 +9,7 @@
 namespace nibble {
 
 const Syscalls& real_syscalls() {
-  static const Syscalls table{::pread, ::pwrite, ::fsync, ::posix_fallocate, ::rename, ::sync_file_range};
+  static const Syscalls table{::pread, ::pwrite, ::fsync, ::posix_fallocate, ::rename, ::sync_file_range, ::statvfs};
   return table;
 }
 

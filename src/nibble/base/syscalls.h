@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+struct statvfs;
+
 namespace nibble {
 
 struct Syscalls {
@@ -15,6 +17,7 @@ struct Syscalls {
   int (*fallocate)(int fd, off_t offset, off_t length);  // posix_fallocate: returns the error number
   int (*rename)(const char* from, const char* to);
   int (*sync_file_range)(int fd, off64_t offset, off64_t length, unsigned flags);
+  int (*statvfs)(const char* path, struct ::statvfs* info);
 };
 
 // The table in force. Tests may replace entries while no other thread does I/O, and must put them back.

@@ -1,5 +1,7 @@
 #include "nibble/checkpoint/weight_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -140,6 +142,30 @@ void check_contradictions(const QuantHints& hints, const Checkpoint& checkpoint,
   findings->push_back(std::move(finding));
 }
 
+// A declared width that no stored weight of that method has.
+void check_declared_bits(const std::vector<DeclaredSizes>& declared, const Checkpoint& checkpoint,
+                         const std::vector<Weight>& weights, Findings* findings) {
+  for (const DeclaredSizes& carrier : declared) {
+    if (carrier.bits.empty() || carrier.method.empty()) continue;
+    for (const Weight& weight : weights) {
+      const auto methods = weight.convention->methods();
+      if (std::find(methods.begin(), methods.end(), carrier.method) == methods.end()) continue;
+      const uint64_t stored = element_bits(weight.format.element);
+      if (std::find(carrier.bits.begin(), carrier.bits.end(), stored) != carrier.bits.end()) continue;
+      const StoredTensor& tensor = checkpoint.tensors()[weight.parts.front().tensor];
+      findings->push_back({Severity::kWarning,
+                           "config-contradiction",
+                           checkpoint.file_of(tensor),
+                           tensor.name,
+                           "the quantization settings declare another width than is stored, which decides how the "
+                           "weight is read; correct the settings",
+                           {{carrier.source, fmt::format("{} bits", fmt::join(carrier.bits, ", "))},
+                            {"stored", fmt::format("{} bits ({})", stored, weight.format.name)}}});
+      break;  // one says it
+    }
+  }
+}
+
 // Rows of a weight that is stored transposed, (K, N): the whole slice, turned.
 EncodedMatrix read_transposed(const Checkpoint& checkpoint, const Weight& weight, uint64_t slice, uint64_t row_begin,
                               uint64_t rows) {
@@ -229,6 +255,7 @@ WeightTable WeightTable::build(const Checkpoint& checkpoint, Findings* findings)
                          {{"weight", weight.name}, {"other", other.name}}});
   }
   check_contradictions(table.hints_, checkpoint, table.weights_, findings);
+  check_declared_bits(context.declared, checkpoint, table.weights_, findings);
   return table;
 }
 

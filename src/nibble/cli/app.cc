@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <new>
 #include <nlohmann/json.hpp>
 
@@ -59,6 +60,11 @@ int run_guarded(const std::function<int()>& body, const CommonOptions& common) {
     return kExitUsage;
   } catch (const Error& error) {
     return refuse(error, common);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return refuse(Error(fmt::format("the file system refuses: {}", error.code().message()))
+                      .file(error.path1().string())
+                      .way_out("check the path, its permissions and the disk behind it"),
+                  common);
   } catch (const std::bad_alloc&) {
     return refuse(Error("out of memory").way_out("use fewer --threads, or a machine with more memory"), common);
   } catch (const std::exception& error) {

@@ -62,6 +62,7 @@ NamedRule rule_of(const std::string& given, const QuantizeRequest& request) {
 
 QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common) {
   QuantizeRequest request;
+  if (args.target.empty()) throw Error("the target has no name").way_out("name the folder to be made");
   request.source = args.source;
   request.target = args.target;
   request.format = parse_writable_format(args.format);

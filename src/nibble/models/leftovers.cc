@@ -47,6 +47,13 @@ std::optional<ParamSpec> bias_of_known(std::string_view name, const FindParam& f
 
 }  // namespace
 
+bool is_cache_scale(std::string_view name) {
+  return std::any_of(kCacheScales.begin(), kCacheScales.end(), [name](std::string_view spelling) {
+    if (!ends_with(name, spelling) || ends_with(spelling, "bias")) return false;
+    return ends_with(name.substr(0, name.size() - spelling.size()), "attn.");
+  });
+}
+
 std::optional<ParamSpec> classify_leftover(const ModelSpec& spec, std::string_view name, const FindParam& find) {
   auto found = bias_of_known(name, find);
   const auto place = layer_of(spec, name);

@@ -16,4 +16,7 @@ using FindParam = std::function<const ParamSpec*(std::string_view name)>;
 // Role, layer, projection of a tensor called `name`; nullopt if it is unknown. `shape` is what is stored.
 std::optional<ParamSpec> classify_leftover(const ModelSpec& spec, std::string_view name, const FindParam& find);
 
+// Whether a tensor of this name is a scale of the KV cache, in any of the spellings that are in use.
+bool is_cache_scale(std::string_view name);
+
 }  // namespace nibble

@@ -75,7 +75,9 @@ class Arranger {
 
   OutWeight same(uint32_t i) const {
     OutWeight out = base(i);
-    for (uint64_t s = 0; s < weight(i).slices(); ++s) out.pieces.push_back({i, s, 0, 1, weight(i).rows(), s, 0, 1});
+    // Without elements a shape may claim any number of slices, or none.
+    const uint64_t slices = weight(i).elements() == 0 ? 1 : weight(i).slices();
+    for (uint64_t s = 0; s < slices; ++s) out.pieces.push_back({i, s, 0, 1, weight(i).rows(), s, 0, 1});
     return out;
   }
 

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 
 #include "nibble/base/error.h"
 #include "nibble/base/hash.h"
+#include "nibble/base/log.h"
 #include "nibble/quantize/request.h"
 
 namespace nibble {
@@ -33,8 +35,7 @@ Json source_state(const Checkpoint& source) {
     const StoredFile& file = source.files()[f];
     files[file.name] = Json{{"bytes", file.bytes}, {"modified_ns", file.mtime_ns}, {"header", header_hash(source, f)}};
   }
-  const std::string config = source.config().dump();
-  return Json{{"files", std::move(files)}, {"config", xxh3_hex(std::as_bytes(std::span(config)))}};
+  return Json{{"files", std::move(files)}, {"config", source.config()}};
 }
 
 // Throws at the first leaf that differs, naming its path with the old and the new value.
@@ -50,6 +51,8 @@ void refuse_difference(const Json& before, const Json& now, const std::string& p
     return;
   }
   if (before == now) return;
+  if (path.empty())
+    throw Error("the journal of an earlier run is damaged").file(journal.string()).way_out("--restart to begin again");
   throw Error(fmt::format("cannot resume: {} is not what it was when this run began", path))
       .file(journal.string())
       .value("field", path)
@@ -57,6 +60,12 @@ void refuse_difference(const Json& before, const Json& now, const std::string& p
       .value("new", now.is_null() ? std::string("absent") : now.dump())
       .way_out("run with the old inputs and options")
       .way_out("--restart to begin again");
+}
+
+std::string rows_hash(const ShardRecord& record) {
+  Xxh3 hash;
+  for (const std::string& row : record.tensor_rows) hash.update(std::as_bytes(std::span(row)));
+  return hash.hex();
 }
 
 }  // namespace
@@ -96,15 +105,22 @@ std::optional<ShardRecord> Journal::finished(size_t shard) const {
   const Path path = folder_ / (shard_files_[shard] + ".json");
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
-  // The first line is the record, the others are the rows.
-  std::istringstream lines(read_text(path, uint64_t{4} << 30));
-  std::string line;
-  std::getline(lines, line);
-  const Json json = parse_json(line, path.string());
   ShardRecord record;
-  record.bytes = json_uint(json, "bytes", path.string()).value_or(0);
-  record.sha256 = json_string(json, "sha256", path.string()).value_or("");
-  while (std::getline(lines, line)) record.tensor_rows.push_back(std::move(line));
+  try {
+    // The first line is the record, the others are the rows.
+    std::istringstream lines(read_text(path, uint64_t{4} << 30));
+    std::string line;
+    std::getline(lines, line);
+    const Json json = parse_json(line, path.string());
+    record.bytes = json_uint(json, "bytes", path.string()).value_or(0);
+    record.sha256 = json_string(json, "sha256", path.string()).value_or("");
+    while (std::getline(lines, line)) record.tensor_rows.push_back(std::move(line));
+    if (rows_hash(record) != json_string(json, "rows_xxh3_128", path.string()))
+      throw Error("its rows are not those that were written").file(path.string());
+  } catch (const std::exception& error) {
+    log::warning(fmt::format("a record of the journal is damaged, its shard is made again: {}", error.what()));
+    return std::nullopt;
+  }
   // A record without its file (somebody removed it) is work to be done again.
   const Path shard_path = folder_.parent_path() / shard_files_[shard];
   if (!std::filesystem::exists(shard_path, ignored) || std::filesystem::file_size(shard_path, ignored) != record.bytes)
@@ -113,14 +129,15 @@ std::optional<ShardRecord> Journal::finished(size_t shard) const {
 }
 
 void Journal::record(size_t shard, const ShardRecord& record) const {
-  std::string text = Json{{"bytes", record.bytes}, {"sha256", record.sha256}}.dump() + "\n";
+  const Json head{{"bytes", record.bytes}, {"sha256", record.sha256}, {"rows_xxh3_128", rows_hash(record)}};
+  std::string text = head.dump() + "\n";
   for (const std::string& row : record.tensor_rows) text += row + "\n";
   write_atomically(folder_ / (shard_files_[shard] + ".json"), text);
 }
 
 bool Journal::all_finished() const {
   for (size_t s = 0; s < shard_files_.size(); ++s) {
-    if (!std::filesystem::exists(folder_ / (shard_files_[s] + ".json"))) return false;
+    if (!finished(s)) return false;
   }
   return true;
 }

@@ -107,4 +107,26 @@ void ManifestWriter::write() {
   text_.clear();
 }
 
+uint64_t record_bytes(const Checkpoint& source, const Model& model, const OutputPlan& plan, const Json& recipe) {
+  constexpr uint64_t kRow = 250;    // keys, punctuation, role, action, format, rule and two numbers of full length
+  constexpr uint64_t kInput = 40;   // quotes and 32 digits
+  constexpr uint64_t kFile = 200;   // with 64 digits
+  constexpr uint64_t kHead = 1000;  // keys
+  uint64_t rows = 0;
+  for (const OutWeight& out : plan.outs) {
+    rows += kRow + out.name.size() + out.reason.size();
+    uint32_t last = UINT32_MAX;
+    for (const Piece& piece : out.pieces) {
+      if (piece.weight == last) continue;
+      last = piece.weight;
+      for (const Part& part : model.table.weights()[piece.weight].parts)
+        rows += kInput + source.tensors()[part.tensor].name.size();
+    }
+  }
+  uint64_t files = 0;
+  for (const StoredFile& file : source.files()) files += kFile + file.name.size();
+  for (const OutShard& shard : plan.shards) files += kFile + shard.file_name.size();
+  return 2 * (rows + files + kHead + recipe.dump(2).size());
+}
+
 }  // namespace nibble

@@ -78,6 +78,10 @@ class Planner {
       : source_(source), model_(model), request_(request) {}
 
   OutputPlan run() {
+    if (model_.table.weights().empty())
+      throw Error("the source holds no tensors")
+          .file(source_.path().string())
+          .way_out("name the folder or file that holds the weights");
     const auto decisions = decide(model_, request_);
     plan_.layout = choose_layout(model_, request_);
     plan_.model_dtype = model_dtype();
@@ -123,7 +127,7 @@ class Planner {
     std::optional<ShapeProblem> problem;
     uint64_t count = 0;
     for (const OutWeight& out : plan_.outs) {
-      if (out.action != Action::kQuantized) continue;
+      if (out.action != Action::kQuantized || first_source(out).elements() == 0) continue;
       auto found = check_shape(request_.format, out.rows(), out.cols());
       if (!found) continue;
       ++count;
@@ -151,6 +155,7 @@ class Planner {
   void route(OutWeight& out) {
     const Weight& weight = first_source(out);
     out.format = weight.format;
+    if (weight.elements() == 0) return route_raw(out, weight);
     if (out.action != Action::kQuantized) return route_kept(out, weight);
     if (request_.format.is_dense()) return route_dense(out, request_.format);
     out.convention = plan_.layout;
@@ -209,6 +214,14 @@ class Planner {
         out.reason +=
             fmt::format("; decoded from {} to {}, since one output holds one scheme", weight.format.name, target.name);
       return route_dense(out, target);
+    }
+    route_raw(out, weight);
+  }
+
+  void route_raw(OutWeight& out, const Weight& weight) {
+    if (out.action == Action::kQuantized) {
+      out.action = Action::kKept;
+      out.reason += "; it has no elements";
     }
     out.route = Route::kRawCopy;
     out.pieces.resize(1);
@@ -306,7 +319,7 @@ class Planner {
   }
 
   void add_shard(std::vector<Unit> units, uint32_t index, size_t count) {
-    Shard shard;
+    OutShard shard;
     shard.file_name =
         count == 1 ? "model.safetensors" : fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
     for (const Unit& unit : units) {
@@ -319,7 +332,7 @@ class Planner {
     plan_.shards.push_back(std::move(shard));
   }
 
-  void place_parts(Shard& shard) {
+  void place_parts(OutShard& shard) {
     const SafetensorsLayout layout = shard_layout(plan_, shard, source_);
     shard.file_bytes = layout.file_bytes;
     std::unordered_map<std::string_view, uint64_t> offsets;
@@ -382,7 +395,7 @@ std::vector<PartDecl> parts_of(const OutputPlan& plan, const OutWeight& out, con
   return {{PartKind::kCodes, {out.name, dtype_of(out.format.element), shape}}};
 }
 
-SafetensorsLayout shard_layout(const OutputPlan& plan, const Shard& shard, const Checkpoint& source) {
+SafetensorsLayout shard_layout(const OutputPlan& plan, const OutShard& shard, const Checkpoint& source) {
   std::vector<TensorDecl> tensors;
   for (const Unit& unit : shard.units) {
     for (const uint32_t out : unit.outs) {

@@ -60,7 +60,7 @@ struct Unit {
   uint64_t bytes_in = 0, bytes_out = 0;
 };
 
-struct Shard {
+struct OutShard {
   std::string file_name;
   uint64_t file_bytes = 0;
   std::vector<Unit> units;  // in the order in which the file holds the bulk of their bytes
@@ -71,7 +71,7 @@ struct OutputPlan {
   const Convention* layout = nullptr;  // null for dense targets
   Element model_dtype = Element::kBF16;
   std::vector<OutWeight> outs;
-  std::vector<Shard> shards;
+  std::vector<OutShard> shards;
   std::map<std::string, std::string> metadata;  // of every shard's header
   uint64_t bytes_in = 0, bytes_out = 0;
   std::vector<std::string> notes;  // "2 tensors unknown to the family, copied: …"
@@ -84,6 +84,6 @@ OutputPlan plan_output(const Checkpoint& source, const Model& model, const Quant
 // The stored tensors of an output, and the header and places of a shard's: made when asked for, since together they are
 // larger than the rest of the plan.
 std::vector<PartDecl> parts_of(const OutputPlan& plan, const OutWeight& out, const Checkpoint& source);
-SafetensorsLayout shard_layout(const OutputPlan& plan, const Shard& shard, const Checkpoint& source);
+SafetensorsLayout shard_layout(const OutputPlan& plan, const OutShard& shard, const Checkpoint& source);
 
 }  // namespace nibble

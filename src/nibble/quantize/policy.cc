@@ -88,7 +88,7 @@ std::vector<std::unique_ptr<RE2>> compile(const std::vector<std::string>& patter
 const Weight* ambiguous_stack(const Model& model) {
   for (size_t i = 0; i < model.params.size(); ++i) {
     const Weight& weight = model.table.weights()[i];
-    if (model.params[i].role == Role::kUnknown && weight.shape.size() == 3 && weight.format.is_dense() &&
+    if (model.params[i].role == Role::kUnknown && weight.shape.size() >= 3 && weight.format.is_dense() &&
         !weight.opaque)
       return &weight;
   }
@@ -97,20 +97,26 @@ const Weight* ambiguous_stack(const Model& model) {
 
 Error ambiguity_error(const std::string& message, const Model& model, const Weight& weight) {
   const auto& s = weight.shape;
+  const std::string experts = fmt::format("{}", fmt::join(s.begin(), s.end() - 2, " x "));
+  const uint64_t rows = s[s.size() - 2];
+  const uint64_t cols = s.back();
   return Error(message)
       .tensor(weight.name)
       .value("family", model.family_name)
       .value("shape", fmt::format("[{}]", fmt::join(s, ", ")))
-      .value("reading_1", fmt::format("{} experts of {} outputs x {} inputs", s[0], s[1], s[2]))
-      .value("reading_2", fmt::format("{} experts of {} inputs x {} outputs", s[0], s[1], s[2]))
+      .value("reading_1", fmt::format("{} experts of {} outputs x {} inputs", experts, rows, cols))
+      .value("reading_2", fmt::format("{} experts of {} inputs x {} outputs", experts, rows, cols))
       .way_out("split the stack into 2-D weights [out, in], one per expert")
       .way_out("use a family that nibble knows (`nibble inspect` lists what it found)");
 }
 
 void refuse_unknown_family(const Model& model) {
   const Weight* stack = ambiguous_stack(model);
+  const bool named = model.family_name != "unknown";
   const std::string message =
-      fmt::format("the model family {} is unknown: what its tensors are for cannot be told", model.family_name);
+      fmt::format("{}: what its tensors are for cannot be told",
+                  named ? fmt::format("the model family {} is unknown", model.family_name)
+                        : std::string("no configuration says which model this is, its family is unknown"));
   if (stack != nullptr) throw ambiguity_error(message, model, *stack);
   throw Error(message)
       .value("family", model.family_name)

@@ -14,6 +14,7 @@
 #include "nibble/base/log.h"
 #include "nibble/base/progress.h"
 #include "nibble/base/strings.h"
+#include "nibble/quantize/finished_target.h"
 #include "nibble/quantize/journal.h"
 #include "nibble/quantize/manifest.h"
 #include "nibble/quantize/output_plan.h"
@@ -106,7 +107,7 @@ class Run {
 
   std::vector<std::string> shard_files() const {
     std::vector<std::string> files;
-    for (const Shard& shard : plan_.shards) files.push_back(shard.file_name);
+    for (const OutShard& shard : plan_.shards) files.push_back(shard.file_name);
     return files;
   }
 
@@ -119,22 +120,15 @@ class Run {
         !std::filesystem::exists(manifest_path(), ignored))
       return false;
     const Json manifest = read_json(manifest_path(), uint64_t{4} << 30);
-    if (!manifest.contains("recipe") || manifest["recipe"] != recipe_json(model_, plan_, request_)) {
-      throw Error("the target holds another finished result")
+    check_finished(manifest, recipe_json(model_, plan_, request_), source_, plan_, texts_, request_.target);
+    try {
+      for (const auto& tensor : manifest.at("tensors")) result_.tensors.push_back(row_of(tensor));
+    } catch (const Json::exception& error) {
+      throw Error("the target's manifest is damaged")
           .file(manifest_path().string())
-          .way_out("name another folder")
-          .way_out("--restart to replace it");
+          .value("reason", error.what())
+          .way_out("--restart to make it again");
     }
-    for (const Shard& shard : plan_.shards) {
-      const Path path = request_.target / shard.file_name;
-      if (!std::filesystem::exists(path, ignored) || std::filesystem::file_size(path, ignored) != shard.file_bytes) {
-        throw Error("the target's manifest and files disagree")
-            .file(path.string())
-            .value("expected_bytes", shard.file_bytes)
-            .way_out("--restart to make it again");
-      }
-    }
-    for (const auto& tensor : manifest.at("tensors")) result_.tensors.push_back(row_of(tensor));
     result_.notes.emplace_back("the target is already complete; nothing was written");
     log::info(result_.notes.back());
     result_.peak_rss_bytes = peak_rss_bytes();
@@ -158,9 +152,11 @@ class Run {
   }
 
   void check_space() const {
-    uint64_t needed = plan_.bytes_out + side_bytes(source_, texts_);
+    uint64_t needed = plan_.bytes_out + side_bytes(source_, texts_) +
+                      record_bytes(source_, model_, plan_, recipe_json(model_, plan_, request_));
+    if (const auto index = output_index_text(plan_, source_)) needed += index->size();
     std::error_code ignored;
-    for (const Shard& shard : plan_.shards) {
+    for (const OutShard& shard : plan_.shards) {
       const Path path = request_.target / shard.file_name;
       if (std::filesystem::exists(path, ignored))
         needed -= std::min<uint64_t>(needed, std::filesystem::file_size(path, ignored));
@@ -296,6 +292,14 @@ class Run {
 
 }  // namespace
 
-QuantizeResult quantize(const QuantizeRequest& request) { return Run(request).run(); }
+QuantizeResult quantize(const QuantizeRequest& request) {
+  try {
+    return Run(request).run();
+  } catch (Error& error) {
+    // Whoever knows no better place means the source as a whole.
+    if (error.file().empty()) error.file(request.source.string());
+    throw;
+  }
+}
 
 }  // namespace nibble

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 
 #include "nibble/base/error.h"
@@ -210,6 +211,94 @@ TEST_F(C21_resume_refuses_changes, the_contract_version) {
   write_atomically(journal, text);
   const std::string message = refusal(request());
   EXPECT_NE(message.find("contract"), std::string::npos) << message;
+}
+
+TEST_F(C21_resume_refuses_changes, a_key_of_the_configuration_with_both_values) {
+  stop_in_the_middle();
+  const Path file = dir_ / "source/config.json";
+  std::string config = read_text(file, UINT64_MAX);
+  const std::string key = "\"rms_norm_eps\": ";
+  const size_t at = config.find(key);
+  ASSERT_NE(at, std::string::npos) << config;
+  const size_t end = config.find_first_of(",\n}", at);
+  const std::string old = config.substr(at + key.size(), end - at - key.size());
+  config.replace(at, end - at, key + "0.25");
+  write_atomically(file, config);
+  const std::string message = refusal(request());
+  EXPECT_NE(message.find("source.config.rms_norm_eps"), std::string::npos) << message;
+  EXPECT_NE(message.find("0.25"), std::string::npos) << message;
+  EXPECT_NE(message.find(old), std::string::npos) << message;
+}
+
+TEST_F(C21_resume_refuses_changes, a_finished_target_of_another_source) {
+  quantize(request());
+  std::filesystem::last_write_time(dir_ / "source/model.safetensors",
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_EQ(refusal(request()), "") << "younger, but the same";
+  const Path file = dir_ / "source/model.safetensors";
+  std::string content = read_text(file, UINT64_MAX);
+  content[content.size() - 100] = static_cast<char>(content[content.size() - 100] ^ 1);
+  write_atomically(file, content);
+  std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  std::string message = refusal(request());
+  EXPECT_NE(message.find("old_xxh3_128"), std::string::npos) << message;
+  EXPECT_NE(message.find("--restart"), std::string::npos) << message;
+  auto again = request();
+  again.restart = true;
+  quantize(again);
+  EXPECT_EQ(refusal(request()), "");
+  write_atomically(file, content + "x");
+  EXPECT_NE(refusal(request()), "");
+}
+
+TEST_F(C21_resume_refuses_changes, a_finished_target_of_another_configuration) {
+  quantize(request());
+  const Path file = dir_ / "source/config.json";
+  std::string config = read_text(file, UINT64_MAX);
+  const size_t at = config.find("\"rms_norm_eps\"");
+  ASSERT_NE(at, std::string::npos);
+  config.insert(at, "\"something_else\": 1, ");
+  write_atomically(file, config);
+  const std::string message = refusal(request());
+  EXPECT_NE(message.find("config.json"), std::string::npos) << message;
+}
+
+TEST_F(Resume, a_damaged_record_of_the_journal_is_work_to_be_done_again) {
+  for (const char* content : {"", "[]", R"({"bytes": 1})", R"({"bytes": 1, "tensors": 7})"}) {
+    auto part = request();
+    part.workers = 2;
+    ASSERT_FALSE(quantize(part).finished);
+    size_t damaged = 0;
+    for (const Path& path : list_files(dir_ / "target/.nibble")) {
+      if (path.filename() == "run.json" || path.extension() != ".json") continue;
+      write_atomically(path, std::string_view(content));
+      ++damaged;
+    }
+    ASSERT_GE(damaged, 2u);
+    quantize(request());
+    expect_same();
+    std::filesystem::remove_all(dir_ / "target");
+  }
+}
+
+TEST_F(Resume, a_damaged_manifest_is_refused) {
+  quantize(request());
+  const Path path = dir_ / "target/nibble.json";
+  const std::string whole = read_text(path, UINT64_MAX);
+  for (const char* key : {"\"tensors\"", "\"role\"", "\"recipe\"", "\"inputs\"", "\"contract\""}) {
+    std::string text = whole;
+    text.replace(text.find(key) + 1, 1, "x");
+    write_atomically(path, text);
+    EXPECT_THROW(quantize(request()), Error) << key;
+  }
+  for (const char* text : {"", "[]", "{\"recipe\": 5}"}) {
+    write_atomically(path, std::string_view(text));
+    EXPECT_THROW(quantize(request()), Error) << text;
+  }
+  auto again = request();
+  again.restart = true;
+  quantize(again);
+  expect_same();
 }
 
 TEST_F(Resume, a_finished_target_is_left_alone_and_another_recipe_is_refused) {

@@ -6,7 +6,7 @@
 
 namespace nibble {
 
-ShardWriter::ShardWriter(const EncodeContext& context, const Shard& shard, const Path& folder)
+ShardWriter::ShardWriter(const EncodeContext& context, const OutShard& shard, const Path& folder)
     : context_(context),
       shard_(shard),
       file_(OutputFile::create(folder / shard.file_name, shard.file_bytes)),

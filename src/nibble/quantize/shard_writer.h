@@ -14,7 +14,7 @@ namespace nibble {
 struct ShardResult {
   std::string sha256;
   uint64_t bytes = 0;
-  std::vector<UnitResult> units;  // as in Shard::units
+  std::vector<UnitResult> units;  // as in OutShard::units
 };
 
 class HashBehind;
@@ -22,7 +22,7 @@ class HashBehind;
 // In two steps, so that the second one of a shard can run while the next is encoded: a hash is one thread's work.
 class ShardWriter {
  public:
-  ShardWriter(const EncodeContext& context, const Shard& shard, const Path& folder);
+  ShardWriter(const EncodeContext& context, const OutShard& shard, const Path& folder);
   ~ShardWriter();
   ShardWriter(const ShardWriter&) = delete;
   ShardWriter& operator=(const ShardWriter&) = delete;
@@ -33,7 +33,7 @@ class ShardWriter {
 
  private:
   const EncodeContext& context_;
-  const Shard& shard_;
+  const OutShard& shard_;
   OutputFile file_;
   std::unique_ptr<HashBehind> hash_;
   ShardResult result_;

@@ -12,6 +12,7 @@
 #include "nibble/numerics/decode.h"
 #include "nibble/numerics/recast.h"
 #include "nibble/quantize/source_rows.h"
+#include "nibble/quantize/source_scales.h"
 #include "nibble/quantize/unify_scales.h"
 
 namespace nibble {
@@ -125,9 +126,12 @@ class UnitEncoder {
     const OutWeight& weight = out(task);
     const uint64_t element = element_bits(weight.format.element) / 8;
     const uint64_t slice_bytes = weight.rows() * weight.cols() * element;
+    // A dense source may hold what it likes; a scale that is no number is a broken file.
+    const bool decoded = !c_.model->table.weights()[weight.pieces.front().weight].format.is_dense();
     std::vector<std::byte> converted;
     std::vector<std::byte> transposed(weight.transposed ? slice_bytes : 0);
     for_chunks(task, [&](uint64_t begin, uint64_t count, const DenseView& rows) {
+      if (decoded) refuse_bad_rows(task, begin, rows);
       converted.resize(count * weight.cols() * element);
       convert(rows, weight.format.element, converted.data());
       if (!weight.transposed)
@@ -159,8 +163,13 @@ class UnitEncoder {
         .value("row", begin + bad.row)
         .value("column", bad.col)
         .value("value", static_cast<double>(bad.value))
-        .way_out("fetch the source again, or repair it: no low-bit format can hold this value")
+        .way_out("fetch the source again, or repair it")
         .way_out(fmt::format("leave the tensor as it is: --keep name:{}", out(task).name));
+  }
+
+  void refuse_bad_rows(const Task& task, uint64_t begin, const DenseView& rows) const {
+    const AbsMax found = abs_max(rows);
+    if (found.bad) refuse_value(task, begin, *found.bad);
   }
 
   float group_amax(const Step& step) {
@@ -227,9 +236,29 @@ class UnitEncoder {
   }
 
   // ---- moves and exact casts
+  EncodedMatrix encoded(const Task& task) {
+    EncodedMatrix matrix = rows_.encoded(out(task), task.slice);
+    const auto bad = find_bad_scale(matrix);
+    if (!bad) return matrix;
+    const Weight& source = c_.model->table.weights()[out(task).pieces.front().weight];
+    const PartKind kind = bad->second_level ? PartKind::kSecondScale : PartKind::kScales;
+    const auto part =
+        std::find_if(source.parts.begin(), source.parts.end(), [&](const Part& p) { return p.kind == kind; });
+    const StoredTensor& tensor =
+        c_.source->tensors()[(part == source.parts.end() ? source.parts.front() : *part).tensor];
+    throw Error("a scale of the source is no number")
+        .file(c_.source->file_of(tensor))
+        .tensor(tensor.name)
+        .value("slice", task.slice)
+        .value("row", bad->row)
+        .value("column", bad->column)
+        .value("value", static_cast<double>(bad->value))
+        .way_out("fetch the source again, or make it again from its own source");
+  }
+
   void move(const Step& step) {
     std::vector<EncodedMatrix> matrices;
-    for (const Task& task : step) matrices.push_back(rows_.encoded(out(task), task.slice));
+    for (const Task& task : step) matrices.push_back(encoded(task));
     if (c_.request->unify_scales && out(step.front()).format.two_level) {
       const auto reports = unify_second_level(matrices);
       for (size_t i = 0; i < step.size(); ++i) {
@@ -264,7 +293,7 @@ class UnitEncoder {
   void recast(const Step& step) {
     const OutWeight& first = out(step.front());
     std::vector<EncodedMatrix> matrices;
-    for (const Task& task : step) matrices.push_back(rows_.encoded(out(task), task.slice));
+    for (const Task& task : step) matrices.push_back(encoded(task));
     const ExactRecast* cast = exact_recast(matrices.front().format, first.format);
     NIBBLE_CHECK(cast != nullptr);
     std::vector<ExponentSpan> spans;

@@ -1,5 +1,6 @@
 #include "nibble/testing/faulty_syscalls.h"
 
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,9 @@ struct State {
   bool persistent = false;
   bool kill = false;
   uint64_t most_bytes = 0;
+  uint64_t disk_bytes = 0;
+  std::atomic<uint64_t> written{0};
+  uint64_t bad_offset = 0;
 };
 State state;
 
@@ -77,6 +81,32 @@ ssize_t short_pwrite(int fd, const void* buffer, size_t count, off_t offset) {
   return real_syscalls().pwrite(fd, buffer, std::min(count, state.most_bytes), offset);
 }
 
+int small_statvfs(const char* path, struct ::statvfs* info) {
+  const int code = real_syscalls().statvfs(path, info);
+  info->f_frsize = 1;
+  info->f_bavail = state.disk_bytes - std::min<uint64_t>(state.disk_bytes, state.written);
+  return code;
+}
+
+ssize_t small_pwrite(int fd, const void* buffer, size_t count, off_t offset) {
+  if (state.written + count > state.disk_bytes) {
+    errno = ENOSPC;
+    return -1;
+  }
+  const ssize_t done = real_syscalls().pwrite(fd, buffer, count, offset);
+  if (done > 0) state.written += static_cast<uint64_t>(done);
+  return done;
+}
+
+ssize_t bad_byte_pread(int fd, void* buffer, size_t count, off_t offset) {
+  const auto begin = static_cast<uint64_t>(offset);
+  if (begin > state.bad_offset || begin + count <= state.bad_offset)
+    return real_syscalls().pread(fd, buffer, count, offset);
+  if (begin < state.bad_offset) return real_syscalls().pread(fd, buffer, state.bad_offset - begin, offset);
+  errno = EIO;
+  return -1;
+}
+
 }  // namespace
 
 FaultySyscalls::FaultySyscalls() : FaultySyscalls(UINT64_MAX, 0, false) {}
@@ -104,5 +134,23 @@ ShortTransfers::ShortTransfers(uint64_t bytes) {
 }
 
 ShortTransfers::~ShortTransfers() { syscalls() = real_syscalls(); }
+
+SmallDisk::SmallDisk(uint64_t bytes) {
+  state.disk_bytes = bytes;
+  state.written = 0;
+  syscalls().statvfs = small_statvfs;
+  syscalls().pwrite = small_pwrite;
+}
+
+SmallDisk::~SmallDisk() { syscalls() = real_syscalls(); }
+
+uint64_t SmallDisk::written() const { return state.written; }
+
+BadByte::BadByte(uint64_t offset) {
+  state.bad_offset = offset;
+  syscalls().pread = bad_byte_pread;
+}
+
+BadByte::~BadByte() { syscalls() = real_syscalls(); }
 
 }  // namespace nibble::testing

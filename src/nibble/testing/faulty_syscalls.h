@@ -37,4 +37,25 @@ class ShortTransfers {
   ShortTransfers& operator=(const ShortTransfers&) = delete;
 };
 
+// A disk with this much room, whatever the real one has: asked for free space it says what is left of `bytes`, and a
+// pwrite beyond them fails with ENOSPC. Files count by the bytes written to them since; a removed file frees nothing.
+class SmallDisk {
+ public:
+  explicit SmallDisk(uint64_t bytes);
+  ~SmallDisk();
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  uint64_t written() const;
+};
+
+// Reads that touch byte `offset` of a file fail with EIO; those before it end short of it, as a disk's would.
+class BadByte {
+ public:
+  explicit BadByte(uint64_t offset);
+  ~BadByte();
+  BadByte(const BadByte&) = delete;
+  BadByte& operator=(const BadByte&) = delete;
+};
+
 }  // namespace nibble::testing

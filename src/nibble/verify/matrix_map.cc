@@ -31,8 +31,35 @@ MatrixMap::MatrixMap(const Model& model) {
   for (uint32_t w = 0; w < model.table.weights().size(); ++w) add_weight(w, model.table.weights()[w], model.params[w]);
 }
 
+// A vector for one expert, or a row for each of a stack; gate and up may share it.
+void MatrixMap::add_expert_biases(uint32_t w, const Weight& weight, const ParamSpec& param) {
+  MatrixPlace place;
+  place.weight = w;
+  place.rows = 1;
+  const bool two = fuses_two(param) && weight.cols() % 2 == 0;
+  const bool interleaved = param.fusion == Fusion::kInterleaved;
+  for (place.row_begin = 0; place.row_begin < weight.rows(); ++place.row_begin) {
+    const uint64_t expert = param.expert >= 0 ? static_cast<uint64_t>(param.expert) : place.row_begin;
+    for (const Projection half : {Projection::kGate, Projection::kUp}) {
+      MatrixPlace part = place;
+      part.cols = two ? weight.cols() / 2 : weight.cols();
+      part.col_step = two && interleaved ? 2 : 1;
+      part.col_begin = !two || half == Projection::kGate ? 0 : interleaved ? 1 : part.cols;
+      const Projection projection = two ? half : param.projection;
+      if (param.expert < 0) part.part = fmt::format("[{}] {}", expert, projection_label(projection));
+      add(expert_key(param.layer, expert, projection) + " bias", part);
+      if (!two) break;
+    }
+  }
+}
+
 void MatrixMap::add_weight(uint32_t w, const Weight& weight, const ParamSpec& param) {
   if (weight.opaque) return;
+  const bool one_expert = param.expert >= 0 && weight.shape.size() == 1;
+  const bool stacked_biases = param.expert < 0 && weight.shape.size() == 2 && param.fusion != Fusion::kNone;
+  if (param.role == Role::kBias && param.layer >= 0 && weight.format.is_dense() && (one_expert || stacked_biases) &&
+      (fuses_two(param) || projection_label(param.projection) != nullptr))
+    return add_expert_biases(w, weight, param);
   MatrixPlace place;
   place.weight = w;
   place.rows = weight.rows();
@@ -81,6 +108,13 @@ std::vector<float> read_matrix_rows(const Checkpoint& checkpoint, const Weight& 
   const uint64_t first = place.row_begin + begin * place.row_step;
   const uint64_t stored = (count - 1) * place.row_step + 1;
   std::vector<float> rows = read_rows_f32(checkpoint, weight, place.slice, first, stored);
+  if (place.cols != weight.cols()) {
+    std::vector<float> columns(count * place.cols);
+    for (uint64_t i = 0; i < columns.size(); ++i)
+      columns[i] =
+          rows[i / place.cols * place.row_step * weight.cols() + place.col_begin + i % place.cols * place.col_step];
+    return columns;
+  }
   if (place.row_step == 1) return rows;
   const auto cols = static_cast<std::ptrdiff_t>(place.cols);
   for (uint64_t r = 1; r < count; ++r) {

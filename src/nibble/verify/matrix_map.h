@@ -12,10 +12,11 @@
 
 namespace nibble {
 
-// Row r of the matrix is stored row row_begin + r * row_step of slice `slice` of weight `weight`.
+// Row r of the matrix is stored row row_begin + r * row_step of slice `slice` of weight `weight`, and its column c is
+// stored column col_begin + c * col_step (biases of experts, which are rows of one stored matrix, can interleave).
 struct MatrixPlace {
   uint32_t weight = 0;
-  uint64_t slice = 0, row_begin = 0, row_step = 1;
+  uint64_t slice = 0, row_begin = 0, row_step = 1, col_begin = 0, col_step = 1;
   uint64_t rows = 0, cols = 0;
   std::string part;  // "" for a whole weight, else "[expert] gate": for messages
 };
@@ -30,6 +31,7 @@ class MatrixMap {
 
  private:
   void add_weight(uint32_t w, const Weight& weight, const ParamSpec& param);
+  void add_expert_biases(uint32_t w, const Weight& weight, const ParamSpec& param);
   void add(std::string key, MatrixPlace place);
 
   std::vector<MatrixPlace> places_;

@@ -45,6 +45,7 @@ TEST(MatrixMap, FusedStacksAreTakenApart) {
   const MatrixMap b(packed.model);
   ASSERT_EQ(a.places().size(), b.places().size());
   size_t experts = 0;
+  size_t biases = 0;
   for (size_t i = 0; i < a.places().size(); ++i) {
     const MatrixPlace& place = a.places()[i];
     const MatrixPlace* partner = b.find(a.key(i));
@@ -52,6 +53,8 @@ TEST(MatrixMap, FusedStacksAreTakenApart) {
     EXPECT_EQ(place.rows, partner->rows);
     EXPECT_EQ(place.cols, partner->cols);
     if (place.part.empty()) continue;
+    biases += place.rows == 1 ? 1 : 0;
+    if (place.rows == 1) continue;
     ++experts;
     const auto x = read_matrix_rows(*dense.checkpoint, dense.model.table.weights()[place.weight], place, 1, 3);
     const auto y = read_matrix_rows(*packed.checkpoint, packed.model.table.weights()[partner->weight], *partner, 1, 3);
@@ -66,6 +69,7 @@ TEST(MatrixMap, FusedStacksAreTakenApart) {
     EXPECT_LT(noise, 0.1 * signal) << a.key(i);
   }
   EXPECT_EQ(experts, 24u);  // 2 layers, 4 experts, gate, up and down
+  EXPECT_EQ(biases, 24u);
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ class Rederivation {
   void compare_units(const StoredParts& parts) {
     // All shards' units in one list: no thread waits at the end of a shard.
     std::vector<const Unit*> units;
-    for (const Shard& shard : plan_.shards) {
+    for (const OutShard& shard : plan_.shards) {
       for (const Unit& unit : shard.units) units.push_back(&unit);
     }
     const int threads = std::max(1, context_.options->threads);

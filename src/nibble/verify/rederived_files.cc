@@ -75,7 +75,7 @@ void refuse_longer(const Path& path, uint64_t planned, Rederived* sums, Findings
 
 void compare_headers(const Path& folder, const OutputPlan& plan, const Checkpoint& base, Rederived* sums,
                      Findings* findings) {
-  for (const Shard& shard : plan.shards) {
+  for (const OutShard& shard : plan.shards) {
     const std::string header = shard_layout(plan, shard, base).header;
     compare_file(folder / shard.file_name, {"the header", reader_of(header), header.size(), header.size()}, sums,
                  findings);

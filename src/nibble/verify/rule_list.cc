@@ -4,6 +4,7 @@
 #define NIBBLE_VERIFY_RULES(ROW) \
   ROW(kNonFinite)                \
   ROW(kZeroScale)                \
+  ROW(kCacheScale)               \
   ROW(kAllZero)                  \
   ROW(kScaleDirection)           \
   ROW(kScaleOrder)               \

@@ -1,0 +1,120 @@
+// Sources that are whole by their headers and hold what cannot be meant: refused with the place, never carried on.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "nibble/base/log.h"
+#include "nibble/quantize/quantize.h"
+#include "nibble/testing/folder.h"
+#include "nibble/testing/temp_dir.h"
+#include "nibble/testing/thrown_error.h"
+#include "nibble/testing/tiny.h"
+
+namespace nibble {
+namespace {
+
+using testing::thrown_error;
+using testing::TinyCheckpoint;
+using testing::value_of;
+
+const std::string kModule = "model.layers.1.mlp.experts.2.up_proj.";
+
+class BrokenSource : public ::testing::Test {
+ protected:
+  void SetUp() override { log::set_level(log::Level::kOff); }
+
+  Error refusal(const TinyCheckpoint& source, const std::string& format, const std::string& layout = "") {
+    std::filesystem::remove_all(dir_ / "source");
+    std::filesystem::remove_all(dir_ / "target");
+    source.write(dir_ / "source");
+    QuantizeRequest request;
+    request.source = dir_ / "source";
+    request.target = dir_ / "target";
+    request.format = parse_format(format);
+    if (!request.format.is_dense()) request.rule = default_rule(request.format);
+    request.layout = layout;
+    request.quiet = true;
+    return thrown_error([&] { quantize(request); });
+  }
+  static TinyCheckpoint with_scale(const std::string& layout, const std::string& format, const std::string& part,
+                                   size_t at, uint8_t byte) {
+    TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+    tiny.quantize(layout, format);
+    tiny.at(kModule + part).data.at(at) = std::byte{byte};
+    return tiny;
+  }
+
+  testing::TempDir dir_;
+};
+
+TEST_F(BrokenSource, ScaleThatIsNoNumber) {
+  struct Case {
+    const char *layout, *format, *part;
+    size_t at;
+    uint8_t byte;
+  };
+  // In little-endian BF16 and F32 a high byte of 0x7F makes a huge or no number of the usual scales: 0xFF a NaN.
+  for (const Case& broken : {Case{"compressed-tensors", "mxfp4", "weight_scale", 3, 0xFF},
+                             Case{"compressed-tensors", "mxfp8", "weight_scale", 3, 0xFF},
+                             Case{"compressed-tensors", "nvfp4", "weight_scale", 5, 0x7F},
+                             Case{"modelopt", "nvfp4", "weight_scale", 5, 0xFF},
+                             Case{"compressed-tensors", "int4-g32", "weight_scale", 7, 0xFF}}) {
+    const TinyCheckpoint source = with_scale(broken.layout, broken.format, broken.part, broken.at, broken.byte);
+    for (const char* target : {"bf16", "nvfp4", "mxfp4", "mxfp8", "int4-g32", "fp8-channel"}) {
+      const Error error = refusal(source, target);
+      const std::string what = std::string(broken.format) + " to " + target + ": " + error.what();
+      EXPECT_NE(error.tensor().find(kModule), std::string::npos) << what;
+      EXPECT_NE(value_of(error, "row"), "(absent)") << what;
+      EXPECT_NE(value_of(error, "column"), "(absent)") << what;
+      EXPECT_FALSE(std::filesystem::exists(dir_ / "target/model.safetensors")) << what;
+    }
+  }
+}
+
+TEST_F(BrokenSource, SecondLevelScaleThatIsNoNumber) {
+  TinyCheckpoint source = TinyCheckpoint::qwen3_moe();
+  source.quantize("modelopt", "nvfp4");
+  source.set_values(kModule + "weight_scale_2", std::vector<float>{std::numeric_limits<float>::quiet_NaN()});
+  for (const char* target : {"bf16", "nvfp4", "mxfp4", "int4-g32"})
+    EXPECT_NE(refusal(source, target).tensor().find(kModule), std::string::npos) << target;
+  EXPECT_NE(refusal(source, "nvfp4", "compressed-tensors").tensor().find("weight_scale_2"), std::string::npos);
+}
+
+TEST_F(BrokenSource, CodeThatIsNoNumber) {
+  TinyCheckpoint source = TinyCheckpoint::qwen3_moe();
+  source.quantize("deepseek", "fp8-block");
+  source.at(kModule + "weight").data.at(64 * 5 + 9) = std::byte{0x7F};
+  for (const char* target : {"bf16", "nvfp4", "int4-g32"}) {
+    const Error error = refusal(source, target);
+    EXPECT_EQ(value_of(error, "row"), "5") << error.what();
+    EXPECT_EQ(value_of(error, "column"), "9") << error.what();
+  }
+}
+
+TEST_F(BrokenSource, NoTensorsAtAll) {
+  TinyCheckpoint source = TinyCheckpoint::qwen3_moe();
+  source.tensors().clear();
+  source.config() = nullptr;
+  EXPECT_NE(refusal(source, "bf16").message().find("no tensors"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "target"));
+}
+
+// Shapes without elements are legal and may claim any number of slices: copied as they are, in no time.
+TEST_F(BrokenSource, ShapesWithoutElements) {
+  TinyCheckpoint source = TinyCheckpoint::qwen3_moe();
+  const std::vector<std::vector<uint64_t>> shapes{
+      {0}, {0, 4}, {4, 0}, {0, 4, 4}, {4, 0, 4}, {uint64_t{1} << 40, 4, 0}, {0, UINT64_MAX, UINT64_MAX}};
+  for (size_t i = 0; i < shapes.size(); ++i) source.add("empty." + std::to_string(i), Dtype::kBF16, shapes[i], {});
+  for (const char* target : {"bf16", "nvfp4"}) {
+    EXPECT_EQ(refusal(source, target).message(), "(nothing was thrown)");
+    const TinyCheckpoint out = TinyCheckpoint::load(dir_ / "target");
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      TinyCheckpoint copy = out;
+      ASSERT_TRUE(copy.has("empty." + std::to_string(i)));
+      EXPECT_EQ(copy.at("empty." + std::to_string(i)).shape, shapes[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nibble
