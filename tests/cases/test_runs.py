@@ -192,6 +192,18 @@ class Runs(CaseTest):
         self.assertEqual(set(stored), set(index["weight_map"]))
         self.assertEqual(index["metadata"]["total_size"], sum(len(d) for _, _, d in stored.values()))
 
+    def test_C37_restart_leaves_no_file_of_the_result_before(self):
+        tensors, config = qwen3_moe()
+        source = write_folder(self.dir / "s", tensors, config)
+        self.done("quantize", source, self.dir / "t", "--format", "nvfp4", "--layout", "modelopt", "--shard-size", "30kB")
+        for options in (("--shard-size", "90kB"), ()):
+            self.done("quantize", source, self.dir / "t", "--format", "int4-g32", *options, "--restart")
+            self.done("quantize", source, self.dir / "fresh", "--format", "int4-g32", *options)
+            self.assertEqual(sorted(p.name for p in (self.dir / "t").iterdir()), sorted(p.name for p in (self.dir / "fresh").iterdir()))
+            outcome = self.done("verify", self.dir / "t", "--against", source)
+            self.assertEqual(self.findings(outcome, "error") + self.findings(outcome, "warning"), [])
+            shutil.rmtree(self.dir / "fresh")
+
     def test_every_companion_is_carried_over(self):
         tensors, config = qwen3_moe()
         source = write_folder(self.dir / "s", tensors, config, tokenizer__json="{}", tokenizer_config__json="{}", merges__txt="a b\n", generation_config__json="{}", chat_template__jinja="x")

@@ -14,4 +14,8 @@ namespace nibble {
 void check_finished(const Json& manifest, const Json& recipe, const Checkpoint& source, const OutputPlan& plan,
                     const std::vector<std::pair<std::string, std::string>>& side_texts, const Path& target);
 
+// Removes what an earlier run finished in `target`: its index first and its manifest last, so that nothing of it can be
+// loaded together with what comes now. Other files stay.
+void remove_finished(const Path& target);
+
 }  // namespace nibble

@@ -180,10 +180,9 @@ class Run {
     const Json recipe = recipe_json(model_, plan_, request_);
     {
       const FolderLock lock(request_.target);
+      if (request_.restart) remove_finished(request_.target);
       journal_ = Journal::open(request_.target, recipe, source_, shard_files(), request_.restart);
     }
-    std::error_code ignored;
-    if (request_.restart) std::filesystem::remove(manifest_path(), ignored);
     uint64_t todo = 0;
     std::vector<size_t> mine;
     for (size_t s = 0; s < plan_.shards.size(); ++s) {

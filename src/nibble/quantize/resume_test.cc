@@ -281,6 +281,25 @@ TEST_F(Resume, a_damaged_record_of_the_journal_is_work_to_be_done_again) {
   }
 }
 
+TEST_F(Resume, restart_leaves_nothing_of_the_finished_result) {
+  auto first = request_for(dir_ / "source", dir_ / "target", "mxfp4");
+  first.shard_bytes = 20'000;  // more shards than the next one has
+  quantize(first);
+  write_atomically(dir_ / "target/letter.txt", std::string_view("mine"));
+  auto again = request();
+  again.restart = true;
+  quantize(again);
+  expected_["letter.txt"] = "mine";
+  expect_same();
+  first.restart = true;
+  first.shard_bytes = UINT64_MAX;  // one file and no index
+  quantize(first);
+  const auto got = folder_contents(dir_ / "target");
+  EXPECT_FALSE(got.contains("model.safetensors.index.json"));
+  EXPECT_TRUE(got.contains("model.safetensors"));
+  for (const auto& [name, content] : got) EXPECT_EQ(name.find("-of-"), std::string::npos) << name;
+}
+
 TEST_F(Resume, a_damaged_manifest_is_refused) {
   quantize(request());
   const Path path = dir_ / "target/nibble.json";
