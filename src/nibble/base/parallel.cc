@@ -7,11 +7,13 @@
 #include <cmath>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "nibble/base/cgroup.h"
+#include "nibble/base/log.h"
 
 namespace nibble {
 namespace {
@@ -56,8 +58,8 @@ void parallel_for(uint64_t count, int threads, const std::function<void(uint64_t
     pool.reserve(helpers);
     try {
       for (uint64_t i = 0; i < helpers; ++i) pool.emplace_back(run);
-    } catch (const std::system_error&) {
-      // The system gives no more threads: those there are do the work.
+    } catch (const std::system_error& error) {
+      log::warning(std::string("the system gives no more threads, those there are do the work: ") + error.what());
     }
     run();
   }

@@ -71,10 +71,10 @@ struct Progress::State {
   }
 };
 
-Progress::Progress(std::string what, uint64_t total_bytes, bool quiet)
-    : Progress(std::move(what), total_bytes, quiet, {stderr, isatty(STDERR_FILENO) == 1, steady_seconds}) {}
+Progress::Progress(const std::string& what, uint64_t total_bytes, bool quiet)
+    : Progress(what, total_bytes, quiet, {stderr, isatty(STDERR_FILENO) == 1, steady_seconds}) {}
 
-Progress::Progress(std::string what, uint64_t total_bytes, bool quiet, ProgressOutput output)
+Progress::Progress(const std::string& what, uint64_t total_bytes, bool quiet, ProgressOutput output)
     : state_(std::make_unique<State>()) {
   state_->what = printable(what);
   state_->total = total_bytes;

@@ -21,8 +21,8 @@ struct ProgressOutput {
 
 class Progress {
  public:
-  Progress(std::string what, uint64_t total_bytes, bool quiet);
-  Progress(std::string what, uint64_t total_bytes, bool quiet, ProgressOutput output);
+  Progress(const std::string& what, uint64_t total_bytes, bool quiet);
+  Progress(const std::string& what, uint64_t total_bytes, bool quiet, ProgressOutput output);
   ~Progress();  // clears the bar
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "nibble/base/check.h"
 #include "nibble/base/strings.h"
 #include "nibble/checkpoint/folder.h"
 #include "nibble/checkpoint/name_index.h"
@@ -170,7 +171,7 @@ int64_t Checkpoint::find(std::string_view name) const { return state_->names.fin
 const Json& Checkpoint::config() const { return state_->config; }
 const Json& Checkpoint::side_config() const { return state_->side_config; }
 std::string Checkpoint::side_config_name() const { return state_->side_config_name; }
-const GgufFile* Checkpoint::gguf() const { return state_->gguf ? &*state_->gguf : nullptr; }
+const GgufFile* Checkpoint::gguf() const { return state_->gguf.has_value() ? &state_->gguf.value() : nullptr; }
 const std::vector<Path>& Checkpoint::companions() const { return state_->companions; }
 
 std::string Checkpoint::file_of(const StoredTensor& tensor) const {
@@ -187,7 +188,9 @@ void Checkpoint::read(const StoredTensor& tensor, uint64_t offset, std::span<std
           .value("tensor_bytes", tensor.bytes)
           .way_out("its shape is not what the reader expects: run `nibble verify`");
     }
-    state_->inputs[tensor.file]->read_at(tensor.offset + offset, out);
+    const std::optional<InputFile>& input = state_->inputs[tensor.file];
+    NIBBLE_CHECK(input.has_value());  // tensors come from files that could be opened
+    input->read_at(tensor.offset + offset, out);
   } catch (Error& error) {
     error.tensor(tensor.name);
     throw;

@@ -10,7 +10,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;
+using namespace testing;  // NOLINT(google-build-using-namespace)
 
 struct Opened {
   explicit Opened(const TinyCheckpoint& tiny) {

@@ -11,7 +11,9 @@
 namespace nibble {
 namespace {
 
-using namespace word_packed;
+using word_packed::kScales;
+using word_packed::kWeight;
+using word_packed::kZeros;
 
 constexpr std::array<std::string_view, 3> kSuffixes = {kWeight, kZeros, kScales};
 constexpr std::array<std::string_view, 3> kMethods = {"awq", "auto-round", "auto_round"};

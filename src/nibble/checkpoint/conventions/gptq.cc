@@ -17,7 +17,10 @@
 namespace nibble {
 namespace {
 
-using namespace word_packed;
+using word_packed::kIndex;
+using word_packed::kScales;
+using word_packed::kWeight;
+using word_packed::kZeros;
 
 constexpr std::array<std::string_view, 4> kSuffixes = {kWeight, kZeros, kScales, kIndex};
 constexpr std::array<std::string_view, 4> kMethods = {"gptq", "gptqmodel", "auto-round", "auto_round"};

@@ -13,7 +13,12 @@
 
 namespace nibble {
 
-using namespace packed_ints;
+using packed_ints::kPacked;
+using packed_ints::kScale;
+using packed_ints::kShape;
+using packed_ints::kUnpackedZeros;
+using packed_ints::kZero;
+using packed_ints::words;
 
 namespace {
 

@@ -9,7 +9,9 @@
 
 namespace nibble {
 
-using namespace word_packed;
+using word_packed::kScales;
+using word_packed::kWeight;
+using word_packed::kZeros;
 
 std::optional<WordPacked> word_packed_parts(Claim* claim) {
   const StoredTensor* weight = claim->get(kWeight);
