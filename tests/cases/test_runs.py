@@ -228,6 +228,14 @@ class Runs(CaseTest):
                           ["quantize", "a", "b", "--format", "mxfp4", "--worker", "3/2"]):
             self.assertEqual(self.nibble(*arguments).code, 2, arguments)
 
+    def test_usage_errors_are_json_where_it_is_asked_for(self):
+        for arguments in (["quantize", "--json"], ["verify", "a", "--threads", "0", "--json"], ["quantise", "--json"]):
+            outcome = self.nibble(*arguments)
+            self.assertEqual(outcome.code, 2, arguments)
+            error = json.loads(outcome.out)["error"]
+            self.assertEqual(set(error), {"message", "file", "tensor", "values", "ways_out"})
+            self.assertTrue(error["message"] and error["ways_out"], arguments)
+
     def test_a_nan_is_refused_with_its_place(self):
         tensors, config = qwen3_moe(layers=1)
         name = "model.layers.0.mlp.experts.2.up_proj.weight"

@@ -36,10 +36,20 @@ int refuse(const Error& error, const CommonOptions& common) {
   return kExitRefused;
 }
 
+// What the parser of the command line refuses, before it is known whether --json was meant.
+int refuse_usage(const std::string& message, int argc, const char* const* argv) {
+  const bool json =
+      std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  const Error error = std::move(Error(message).way_out("nibble COMMAND --help shows the options and an example"));
+  if (json) print_json(error_json(error));
+  log::error(error.what());
+  return kExitUsage;
+}
+
 std::string unknown_command(const std::string& word) {
   std::vector<std::string> names;
   for (const Command& command : commands()) names.emplace_back(command.name);
-  return fmt::format("unknown command `{}`; did you mean `{}`? The commands are: {}\n", printable(word),
+  return fmt::format("unknown command `{}`; did you mean `{}`? The commands are: {}", printable(word),
                      nearest_name(word, names), fmt::join(names, " "));
 }
 
@@ -93,13 +103,13 @@ int run_app(int argc, const char* const* argv) {
   }
   if (argc > 1 && argv[1][0] != '-' &&
       std::none_of(bodies.begin(), bodies.end(), [&](const auto& b) { return b.first->get_name() == argv[1]; })) {
-    fmt::print(stderr, "{}", unknown_command(argv[1]));
-    return kExitUsage;
+    return refuse_usage(unknown_command(argv[1]), argc, argv);
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitDone : kExitUsage;
+    if (error.get_exit_code() == 0) return app.exit(error) == 0 ? kExitDone : kExitUsage;  // --help, --version
+    return refuse_usage(error.what(), argc, argv);
   }
   log::set_color(!common.no_color);
   if (common.quiet) log::set_level(log::Level::kWarning);

@@ -1,12 +1,15 @@
 #include "nibble/quantize/quantize.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <csignal>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "nibble/base/error.h"
 #include "nibble/base/log.h"
@@ -165,6 +168,14 @@ std::string result_text(const QuantizeResult& result) {
   return text;
 }
 
+// Ctrl-C ends the program as it always does; the journal is safe at any moment.
+extern "C" void say_how_to_go_on(int signal) {
+  constexpr std::string_view kText = "\nnibble: interrupted; the same command again goes on where this one stopped\n";
+  [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, kText.data(), kText.size());
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
 int run_quantize(const QuantizeArgs& args, const CommonOptions& common) {
   QuantizeRequest request;
   try {
@@ -172,6 +183,7 @@ int run_quantize(const QuantizeArgs& args, const CommonOptions& common) {
   } catch (const Error& error) {
     throw UsageError(error);
   }
+  if (!request.dry_run) std::signal(SIGINT, say_how_to_go_on);
   const QuantizeResult result = quantize(request);
   if (common.json) {
     print_json(result_json(result));

@@ -91,6 +91,22 @@ TEST_F(BrokenSource, CodeThatIsNoNumber) {
   }
 }
 
+// Finite weights at the ends of float32: what a format cannot give back is refused, not written as infinities.
+TEST_F(BrokenSource, WeightsBeyondTheFormat) {
+  const auto filled = [](float value) {
+    TinyCheckpoint source = TinyCheckpoint::qwen3_moe();
+    source.set_values(kModule + "weight", std::vector<float>(32 * 64, value));
+    return source;
+  };
+  const Error huge = refusal(filled(3.3e38f), "mxfp4");
+  EXPECT_NE(huge.message().find("decode to infinity"), std::string::npos) << huge.what();
+  EXPECT_EQ(huge.tensor(), kModule + "weight");
+  EXPECT_EQ(value_of(huge, "row"), "0");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "target/model.safetensors"));
+  for (const char* target : {"mxfp4", "nvfp4", "mxfp8", "int4-g32", "fp8-block", "fp8-channel", "fp8-tensor"})
+    EXPECT_EQ(refusal(filled(1e30f), target).message(), "(nothing was thrown)") << target;
+}
+
 TEST_F(BrokenSource, NoTensorsAtAll) {
   TinyCheckpoint source = TinyCheckpoint::qwen3_moe();
   source.tensors().clear();

@@ -142,7 +142,11 @@ bool Journal::all_finished() const {
   return true;
 }
 
-void Journal::remove() const { std::filesystem::remove_all(folder_); }
+// The state first: without it the folder is a remnant that anybody may remove, and the result is complete.
+void Journal::remove() const {
+  std::filesystem::remove(folder_ / "run.json");
+  std::filesystem::remove_all(folder_);
+}
 
 FolderLock::FolderLock(const Path& target) {
   const Path path = target / kJournalFolder / "lock";

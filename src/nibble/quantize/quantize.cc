@@ -129,6 +129,7 @@ class Run {
           .value("reason", error.what())
           .way_out("--restart to make it again");
     }
+    std::filesystem::remove_all(request_.target / kJournalFolder, ignored);  // of a run killed at its very end
     result_.notes.emplace_back("the target is already complete; nothing was written");
     log::info(result_.notes.back());
     result_.peak_rss_bytes = peak_rss_bytes();

@@ -320,6 +320,15 @@ TEST_F(Resume, a_damaged_manifest_is_refused) {
   expect_same();
 }
 
+TEST_F(Resume, what_a_run_killed_while_it_cleaned_up_leaves_is_removed) {
+  quantize(request());
+  std::filesystem::create_directories(dir_ / "target/.nibble");
+  write_atomically(dir_ / "target/.nibble/lock", std::string_view());
+  quantize(request());
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "target/.nibble"));
+  expect_same();
+}
+
 TEST_F(Resume, a_finished_target_is_left_alone_and_another_recipe_is_refused) {
   quantize(request());
   EXPECT_NO_THROW(quantize(request()));

@@ -172,6 +172,31 @@ class UnitEncoder {
     if (found.bad) refuse_value(task, begin, *found.bad);
   }
 
+  std::string source_file(const Task& task) const {
+    const Weight& source = c_.model->table.weights()[out(task).pieces.front().weight];
+    return c_.source->file_of(c_.source->tensors()[source.parts.front().tensor]);
+  }
+
+  // Finite weights whose scaled codes are not: a scale at the end of its type's range.
+  [[noreturn]] void refuse_range(const Task& task, uint64_t row, const ErrorSums& errors) const {
+    throw Error("a row's weights are beyond what the format can give back: they would decode to infinity")
+        .file(source_file(task))
+        .tensor(out(task).name)
+        .value("slice", task.slice)
+        .value("row", row)
+        .value("root_mean_square", std::sqrt(errors.signal / static_cast<double>(std::max<uint64_t>(1, errors.count))))
+        .way_out(fmt::format("leave the tensor as it is: --keep name:{}", out(task).name));
+  }
+
+  [[noreturn]] void refuse_tensor_scale(const Task& task, float amax, float scale) const {
+    throw Error("the largest weight is beyond what the second-level scale can stand for")
+        .file(source_file(task))
+        .tensor(out(task).name)
+        .value("largest_weight", static_cast<double>(amax))
+        .value("second_level_scale", static_cast<double>(scale))
+        .way_out(fmt::format("leave the tensor as it is: --keep name:{}", out(task).name));
+  }
+
   float group_amax(const Step& step) {
     float amax = 0;
     for (const Task& task : step) {
@@ -203,6 +228,8 @@ class UnitEncoder {
       hold(step);
       const float amax = group_amax(step);
       scale = quantizer.tensor_scale(amax, c_.plan->model_dtype);
+      if (scale.level != SecondLevel::kNone && !(std::isfinite(scale.value) && scale.value > 0))
+        refuse_tensor_scale(step.front(), amax, scale.value);
     }
     for (const Task& task : step) encode_rows(task, quantizer, scale);
     if (quantizer.needs_amax()) rows_.forget();
@@ -218,7 +245,10 @@ class UnitEncoder {
       errors.assign(count, {});
       const auto bad = quantizer.encode(exact_input(rows), scale, encoded.mutable_view(), errors.data());
       if (bad) refuse_value(task, begin, *bad);
-      for (const ErrorSums& row : errors) result(task).errors.add(row);
+      for (uint64_t row = 0; row < count; ++row) {
+        if (!std::isfinite(errors[row].noise)) refuse_range(task, begin + row, errors[row]);
+        result(task).errors.add(errors[row]);
+      }
       emit(task, begin, encoded.view());
       report(rows.rows * rows.cols * element_bits(rows.element) / 8);
     });
