@@ -39,11 +39,10 @@ class Arranger {
   std::vector<OutWeight> run() {
     for (uint32_t i = 0; i < model_.params.size(); ++i) {
       const ParamSpec& param = model_.params[i];
-      const bool changes =
-          request_.form != ExpertForm::kAsSource && is_expert_part(param) && selected_layers_.contains(param.layer);
-      if (!changes || already_in_form(param)) {
+      const ExpertForm form = is_expert_part(param) ? form_of_layer(param.layer) : ExpertForm::kAsSource;
+      if (form == ExpertForm::kAsSource || already_in_form(param, form)) {
         outs_.push_back(same(i));
-      } else if (request_.form == ExpertForm::kPerExpert) {
+      } else if (form == ExpertForm::kPerExpert) {
         split(i);
       } else {
         fuse(i);
@@ -58,8 +57,12 @@ class Arranger {
   const Decision& decision(size_t weight) const { return (*request_.decisions)[weight]; }
   const Weight& weight(size_t i) const { return model_.table.weights()[i]; }
 
-  bool already_in_form(const ParamSpec& param) const {
-    if (request_.form == ExpertForm::kPerExpert) return !is_stack(param);
+  ExpertForm form_of_layer(int32_t layer) const {
+    return selected_layers_.contains(layer) ? request_.form : request_.kept_form;
+  }
+
+  static bool already_in_form(const ParamSpec& param, ExpertForm form) {
+    if (form == ExpertForm::kPerExpert) return !is_stack(param);
     return param.fusion == Fusion::kInterleaved || (is_stack(param) && param.projection == Projection::kDown);
   }
 
@@ -215,9 +218,9 @@ class Arranger {
 
   // A stack that comes from another form (single experts, GGUF) is written as the family's own dense stacks are.
   void mark_transposed() {
-    if (request_.form != ExpertForm::kFusedInterleaved || model_.spec.expert_naming.native != Fusion::kInterleaved)
-      return;
+    if (model_.spec.expert_naming.native != Fusion::kInterleaved) return;
     for (OutWeight& out : outs_) {
+      if (form_of_layer(out.param.layer) != ExpertForm::kFusedInterleaved) continue;
       const bool stack = is_expert_part(out.param) && is_stack(out.param) && out.param.role == Role::kRoutedExpert &&
                          (out.param.fusion == Fusion::kInterleaved || out.param.projection == Projection::kDown);
       if (stack && out.shape.size() == 3) out.param.transposed_when_dense = true;

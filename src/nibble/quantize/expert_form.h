@@ -12,7 +12,8 @@
 namespace nibble {
 
 struct FormRequest {
-  ExpertForm form = ExpertForm::kAsSource;
+  ExpertForm form = ExpertForm::kAsSource;       // of layers whose experts are selected
+  ExpertForm kept_form = ExpertForm::kAsSource;  // of the others: a GGUF's stacks are no form of the family's
   const std::vector<Decision>* decisions = nullptr;
 };
 

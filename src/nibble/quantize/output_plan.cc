@@ -86,10 +86,10 @@ class Planner {
     plan_.layout = choose_layout(model_, request_);
     plan_.model_dtype = model_dtype();
     const bool forms = model_.family != nullptr;
-    const ExpertForm form = !forms                    ? ExpertForm::kAsSource
-                            : plan_.layout != nullptr ? plan_.layout->expert_form()
-                                                      : native_form(model_);
-    plan_.outs = arrange_outputs(model_, {form, &decisions});
+    const ExpertForm native = forms ? native_form(model_) : ExpertForm::kAsSource;
+    const ExpertForm form = forms && plan_.layout != nullptr ? plan_.layout->expert_form() : native;
+    const ExpertForm kept = model_.from_gguf ? native : ExpertForm::kAsSource;
+    plan_.outs = arrange_outputs(model_, {form, kept, &decisions});
     refuse_illegal_shapes();
     for (OutWeight& out : plan_.outs) route(out);
     add_notes();
