@@ -10,6 +10,8 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/json.h"
+#include "nibble/base/log.h"
+#include "nibble/base/strings.h"
 #include "nibble/checkpoint/json_scanner.h"
 #include "nibble/quantize/pre_tokenizer.h"
 
@@ -22,6 +24,7 @@ constexpr const char* kTokens = "tokenizer.ggml.tokens";
 constexpr const char* kTypes = "tokenizer.ggml.token_type";
 constexpr const char* kMerges = "tokenizer.ggml.merges";
 constexpr const char* kTemplate = "tokenizer.chat_template";
+constexpr const char* kNamedTemplate = "tokenizer.chat_template.";
 constexpr const char* kConvertAgain = "convert the model to GGUF again with a current converter";
 constexpr const char* kFromRelease = "quantize the model's safetensors release, which brings its own tokenizer";
 constexpr size_t kMaxSpaces = 16;  // in a merge of tokens that hold spaces themselves
@@ -73,6 +76,7 @@ class Converter {
     texts.emplace_back("tokenizer.json", json_text(tokenizer()));
     texts.emplace_back("tokenizer_config.json", json_text(tokenizer_config()));
     if (const auto chat = chat_template()) texts.emplace_back("chat_template.jinja", *chat);
+    tell_of_named_templates();
     const Json generation = generation_config();
     if (!generation.empty()) texts.emplace_back("generation_config.json", json_text(generation));
     return texts;
@@ -182,6 +186,15 @@ class Converter {
       if (known == name) return id;
     }
     return std::nullopt;
+  }
+
+  void tell_of_named_templates() const {
+    std::vector<std::string> names;
+    for (const auto& [key, value] : gguf_.metadata) {
+      if (starts_with(key, kNamedTemplate)) names.push_back(printable(key));
+    }
+    if (!names.empty())
+      log::warning(fmt::format("only the default chat template is carried over, not {}", fmt::join(names, ", ")));
   }
 
   std::optional<std::string> chat_template() const {
