@@ -16,6 +16,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NIBBLE = os.environ.get("NIBBLE", str(ROOT / "build" / "release" / "nibble"))
+# Memory measured on a build with a sanitizer is the sanitizer's.
+SANITIZED = any(mark in pathlib.Path(NIBBLE).read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
 E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0]
 BITS = {"F32": 32, "BF16": 16, "F16": 16, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E8M0": 8, "I32": 32, "I64": 64, "F4": 4,
         "BOOL": 8, "F64": 64}

@@ -45,6 +45,7 @@ def sparse_model(folder, layers, experts, hidden, width):
 
 
 class Runs(CaseTest):
+    @unittest.skipIf(SANITIZED, "a sanitizer needs the address space")
     def test_C19_the_model_is_larger_than_the_memory(self):
         """A fifth of the case's 8 GiB, with a fifth of its memory limit to the process beyond its fixed buffers."""
         size = sparse_model(self.dir / "s", layers=40, experts=8, hidden=1024, width=832)
@@ -148,6 +149,7 @@ class Runs(CaseTest):
         self.done("quantize", self.dir / "link", source / "inside", "--format", "mxfp4")
         self.done("verify", source / "inside", "--against", source)
 
+    @unittest.skipIf(SANITIZED, "a sanitizer keeps what was freed")
     def test_C17_memory_does_not_grow_with_the_layers(self):
         peaks = []
         for layers in (1, 4):

@@ -82,7 +82,7 @@ TEST(CodeStats, BlockMaximaOfAllFormatsAndOddWidths) {
 template <typename Number>
 std::vector<std::byte> bytes_of(const std::vector<Number>& numbers) {
   std::vector<std::byte> bytes(numbers.size() * sizeof(Number));
-  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
   return bytes;
 }
 
