@@ -238,6 +238,15 @@ class Runs(CaseTest):
             self.assertEqual(set(error), {"message", "file", "tensor", "values", "ways_out"})
             self.assertTrue(error["message"] and error["ways_out"], arguments)
 
+    def test_a_standard_output_that_fails_is_an_error_and_no_crash(self):
+        source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
+        commands = (["inspect", source], ["verify", source], ["quantize", source, self.dir / "t", "--format", "mxfp4"])
+        for arguments in (*commands, ["inspect", self.dir / "none"], ["quantize"], ["quantise"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([NIBBLE, *map(str, arguments), "--json"], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertIn(done.returncode, (1, 2), done.stderr)
+            self.assertEqual(done.stderr.count("cannot write to standard output"), 1, done.stderr)
+
     def test_a_nan_is_refused_with_its_place(self):
         tensors, config = qwen3_moe(layers=1)
         name = "model.layers.0.mlp.experts.2.up_proj.weight"

@@ -30,9 +30,18 @@ Json error_json(const Error& error) {
                 {"ways_out", error.ways_out()}}}};
 }
 
-int refuse(const Error& error, const CommonOptions& common) {
-  if (common.json) print_json(error_json(error));
+// The message still goes to standard error when standard output is what fails: a closed pipe, a full disk.
+void report(const Error& error, bool json) {
+  try {
+    if (json) print_json(error_json(error));
+  } catch (const Error& lost) {
+    if (lost.message() != error.message()) log::error(lost.what());
+  }
   log::error(error.what());
+}
+
+int refuse(const Error& error, const CommonOptions& common) {
+  report(error, common.json);
   return kExitRefused;
 }
 
@@ -40,9 +49,7 @@ int refuse(const Error& error, const CommonOptions& common) {
 int refuse_usage(const std::string& message, int argc, const char* const* argv) {
   const bool json =
       std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
-  const Error error = std::move(Error(message).way_out("nibble COMMAND --help shows the options and an example"));
-  if (json) print_json(error_json(error));
-  log::error(error.what());
+  report(Error(message).way_out("nibble COMMAND --help shows the options and an example"), json);
   return kExitUsage;
 }
 
