@@ -180,6 +180,17 @@ class Layouts(CaseTest):
         for name in direct:
             self.assertEqual(back[name], direct[name], name)
 
+    def test_weights_that_no_target_can_hold_are_refused_and_never_copied(self):
+        q6_k = b"GGUF" + struct.pack("<Iqq", 3, 1, 0) + struct.pack("<Q8sIQQIQ", 8, b"a.weight", 2, 256, 1, 14, 0)
+        (self.dir / "a.gguf").write_bytes(q6_k + bytes(-len(q6_k) % 32) + bytes(range(210)) + bytes(14))
+        scaled = {"a.weight": ("U8", [32, 32], bytes(1024)), "a.weight_scale": ("F8_E4M3", [32, 4], b"\x38" * 128),
+                  "a.weight_scale_2": ("F32", [], pack_f32([1.0])), "a.pre_quant_scale": ("BF16", [64], pack_bf16([0.5] * 64))}
+        folder = write_folder(self.dir / "s", scaled, {"model_type": "x"})
+        for source, words in ((self.dir / "a.gguf", ["q6_k"]), (folder, ["pre_quant_scale", "model.safetensors"])):
+            for options in (["bf16"], ["int4-g32", "--generic", ".*"]):
+                self.refused("quantize", source, self.dir / "t", "--format", *options, says=["a.weight", *words])
+                self.assertFalse((self.dir / "t").exists())
+
 
 if __name__ == "__main__":
     unittest.main()

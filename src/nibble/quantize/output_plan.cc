@@ -91,6 +91,7 @@ class Planner {
     const ExpertForm kept = model_.from_gguf ? native : ExpertForm::kAsSource;
     plan_.outs = arrange_outputs(model_, {form, kept, &decisions});
     refuse_illegal_shapes();
+    refuse_undecodable();
     for (OutWeight& out : plan_.outs) route(out);
     add_notes();
     make_units();
@@ -150,6 +151,17 @@ class Planner {
     if (!others.empty()) error.value("others", others);
     if (!problem->legal_groups.empty()) error.way_out("choose a legal group size");
     throw error.way_out(fmt::format("leave it in 16 bits: --keep name:{}", first->name));
+  }
+
+  // Integers and booleans are copied as they are. What only its own layout can hold would be copied into one that says
+  // nothing of it: block types of GGUF in safetensors, codes that lack the factors stored beside them. The convention
+  // knows why it does not decode them, and what to do.
+  void refuse_undecodable() const {
+    for (const Weight& weight : model_.table.weights()) {
+      if (!weight.opaque || weight.elements() == 0) continue;
+      const bool block = source_.tensors()[weight.parts.front().tensor].dtype == Dtype::kGgufBlock;
+      if (block || weight.parts.size() > 1) weight.convention->read(source_, weight, 0, 0, 1);
+    }
   }
 
   void route(OutWeight& out) {
