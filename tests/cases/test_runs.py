@@ -238,6 +238,14 @@ class Runs(CaseTest):
             self.assertEqual(set(error), {"message", "file", "tensor", "values", "ways_out"})
             self.assertTrue(error["message"] and error["ways_out"], arguments)
 
+    def test_options_that_no_library_has_are_refused_before_the_target_exists(self):
+        source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
+        for options in (["int4-g32-asym", "--bit-exact-with", "modelopt"], ["mxfp4", "--bit-exact-with", "modelopt", "--rule", "mx.even"],
+                        ["nvfp4", "--bit-exact-with", "modelopt", "--layout", "compressed-tensors"]):
+            for dry in ([], ["--dry-run"]):
+                self.refused("quantize", source, self.dir / "t", "--format", *options, *dry, says=["library", "modelopt"])
+                self.assertFalse((self.dir / "t").exists())
+
     def test_a_standard_output_that_fails_is_an_error_and_no_crash(self):
         source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
         commands = (["inspect", source], ["verify", source], ["quantize", source, self.dir / "t", "--format", "mxfp4"])

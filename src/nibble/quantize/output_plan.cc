@@ -12,6 +12,7 @@
 #include "nibble/base/check.h"
 #include "nibble/base/checked_math.h"
 #include "nibble/base/error.h"
+#include "nibble/numerics/quantizer.h"
 #include "nibble/numerics/recast.h"
 #include "nibble/quantize/expert_form.h"
 
@@ -93,6 +94,7 @@ class Planner {
     refuse_illegal_shapes();
     refuse_undecodable();
     for (OutWeight& out : plan_.outs) route(out);
+    refuse_impossible_options();
     add_notes();
     make_units();
     return std::move(plan_);
@@ -192,6 +194,17 @@ class Planner {
       if (!weight.format.is_dense()) out.reason += fmt::format("; decoded from {}", weight.format.name);
     }
     if (out.format.two_level) out.fusion = fusion_key(out.param);
+  }
+
+  // A target is not begun with options that its first weight would refuse: a journal of them would stand in the way of
+  // better ones.
+  void refuse_impossible_options() const {
+    for (const OutWeight& out : plan_.outs) {
+      if (out.route != Route::kEncode) continue;
+      const SecondLevel level = out.format.two_level ? out.convention->second_level() : SecondLevel::kNone;
+      Quantizer({out.format, request_.rule, request_.bit_exact, level});
+      return;
+    }
   }
 
   // Codes can be moved row by row unless a scale covers several rows that would be torn apart.
