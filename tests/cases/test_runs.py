@@ -238,6 +238,16 @@ class Runs(CaseTest):
             self.assertEqual(set(error), {"message", "file", "tensor", "values", "ways_out"})
             self.assertTrue(error["message"] and error["ways_out"], arguments)
 
+    def test_the_example_of_each_help_is_a_command_that_runs(self):
+        write_folder(self.dir / "Qwen3-30B-A3B", *qwen3_moe(layers=1, width=64))
+        self.assertEqual(self.nibble("quantize", "Qwen3-30B-A3B", "Qwen3-30B-A3B-4bit", "--format", "mxfp4", cwd=self.dir).code, 0)
+        for command in ("inspect", "verify", "quantize"):
+            example = self.nibble(command, "--help").out.split("Example:")[1].split()
+            self.assertEqual(example[:2], ["nibble", command])
+            if command == "quantize":
+                shutil.rmtree(self.dir / "Qwen3-30B-A3B-4bit")
+            self.assertEqual(self.nibble(*example[1:], cwd=self.dir).code, 0, example)
+
     def test_options_that_no_library_has_are_refused_before_the_target_exists(self):
         source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
         for options in (["int4-g32-asym", "--bit-exact-with", "modelopt"], ["mxfp4", "--bit-exact-with", "modelopt", "--rule", "mx.even"],

@@ -34,6 +34,14 @@ std::string format_help() {
   return fmt::format("one of {}", fmt::join(patterns, ", "));
 }
 
+// One whose pattern is a name as it stands, so that the example can be typed.
+std::string_view example_format() {
+  for (const FormatFamily* family : format_families()) {
+    if (family->writable && family->parse(family->pattern)) return family->pattern;
+  }
+  return "F";
+}
+
 std::string rule_help() {
   std::vector<std::string> names;
   for (const ScaleRule* rule : scale_rules()) names.emplace_back(rule->name);
@@ -231,7 +239,7 @@ std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common) {
   app.add_flag("--restart", args->restart, "begin again, whatever an earlier run left")->excludes("--resume");
   app.add_flag("--allow-trailing", args->allow_trailing, "tolerate bytes after the last tensor of a source file");
   app.footer("Example:\n  nibble quantize ./Qwen3-30B-A3B ./Qwen3-30B-A3B-4bit --format " +
-             std::string(format_families().front()->pattern));
+             std::string(example_format()));
   return [args, &common] { return run_quantize(*args, common); };
 }
 
