@@ -12,6 +12,7 @@ nibble=build/release/nibble
 out=build/demo
 smollm=build/models/smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf
 formats=(int4-g32 mxfp4 nvfp4)
+bad=()  # good checkpoints that verify refused
 mkdir -p "$out"
 rm -rf "${out:?}"/*.json "$out"/*-broken*
 
@@ -41,22 +42,26 @@ quantize_and_verify() {
   printf '\n$ nibble quantize %s %s --format %s%s\n' "$source" "$target" "$format" "${*:+ $*}"
   "$nibble" quantize "$source" "$target" --format "$format" "$@" --restart --quiet --json >"$report.quantize.json"
   printf '$ nibble verify %s --against %s\n' "$target" "$source"
-  "$nibble" verify "$target" --quiet --json >"$report.verify.json" || true
-  "$nibble" verify "$target" --against "$source" --quiet --json >"$report.against.json" || true
+  "$nibble" verify "$target" --quiet --json >"$report.verify.json" || bad+=("$target")
+  "$nibble" verify "$target" --against "$source" --quiet --json >"$report.against.json" || bad+=("$target")
   python3 tools/demo_report.py line "$report"
 }
 
-# broken NAME FROM KIND PART WHAT: damages a copy, and verify must say so
+# broken NAME FROM KIND PART: damages a copy, and verify must say so
 broken() {
   local name=$1 from=$2 kind=$3 part=$4
   local target=$out/$name
   rm -rf "$target"
   python3 tools/break_checkpoint.py "$from" "$target" "$kind" "$part"
-  if "$nibble" verify "$target" --quiet --json >"$target.verify.json"; then
-    say "demo: verify took the damaged copy $target for a good one" >&2
+  printf '$ nibble verify %s\n' "$target"
+  local code=0
+  "$nibble" verify "$target" --quiet --json >"$target.verify.json" || code=$?
+  if [ "$code" -ne 1 ]; then
+    say "demo: verify did not refuse the damaged copy $target: exit code $code" >&2
     exit 1
   fi
-  python3 tools/demo_report.py findings "$target.verify.json" 3
+  say "refused, exit code 1:"
+  python3 tools/demo_report.py findings "$target.verify.json" 2
   rm -rf "$target"
 }
 
@@ -87,4 +92,9 @@ broken moe-int4-broken "$out/moe-int4-g32" zero-point layers.1.
 title "Summary"
 python3 tools/demo_report.py table "$out" smollm2 moe
 say "" "Errors are relative root mean squares of the quantized weights; GB/s is input per second of the whole run, hashing" \
-  "and syncing to disk included. The damaged copies were refused. $(($(date +%s) - begin)) s in all."
+  "and syncing to disk included. $(($(date +%s) - begin)) s in all."
+if [ ${#bad[@]} -gt 0 ]; then
+  say "demo: verify refused ${bad[*]}" >&2
+  exit 1
+fi
+say "Every checkpoint passed verification, and the damaged copies were refused."

@@ -3,7 +3,7 @@
 
     demo_report.py line REPORT                  one run: REPORT.quantize.json, .verify.json, .against.json
     demo_report.py table FOLDER NAME…           all runs of these models
-    demo_report.py findings VERIFY_JSON COUNT   the first errors of a verification
+    demo_report.py findings VERIFY_JSON COUNT   the first COUNT errors of each rule in a verification
 """
 
 import json
@@ -62,14 +62,18 @@ def table(folder, names):
 
 
 def findings(path, count):
+    """Errors by the rule that found them; nibble itself lists only the first of a kind, and says how many there are."""
     report = load(path)
-    wrong = [f for f in report["findings"] if f["severity"] == "error"]
-    print(f"verify: {verdict(report)}")
-    for finding in wrong[: int(count)]:
-        values = ", ".join(f"{key} {value}" for key, value in finding["values"].items())
-        print(f"  {finding['rule']}: {finding['tensor']}: {finding['message']} ({values})")
-    if len(wrong) > int(count):
-        print(f"  and {len(wrong) - int(count)} more")
+    rules = {}
+    for finding in report["findings"]:
+        if finding["severity"] == "error":
+            rules.setdefault(finding["rule"], []).append(finding)
+    for rule, found in rules.items():
+        total = max(int(finding["values"].get("total", len(found))) for finding in found)
+        for finding in found[: int(count)]:
+            print(f"  {rule}: {finding['tensor']}: {finding['message']}")
+        if total > int(count):
+            print(f"  {rule}: and {total - int(count)} more")
 
 
 def main():
