@@ -49,7 +49,7 @@ inline Findings of_severity(const VerifyReport& report, Severity severity) {
 inline std::string text_of(const Finding& finding) {
   std::string text = std::string(severity_name(finding.severity)) + ": " + finding.rule + ": " + finding.file + ": " +
                      finding.tensor + ": " + finding.message;
-  for (const auto& [key, value] : finding.values) text += "; " + key + " " + value;
+  for (const auto& [key, value] : finding.values) text.append("; ").append(key).append(" ").append(value);
   return text;
 }
 

@@ -2,6 +2,7 @@
 // of columns lies in one block; other block sizes and the columns at the end go to the scalar kernels.
 #pragma once
 
+#include "nibble/numerics/simd/always_inline.h"
 #include "nibble/numerics/simd/kernels.h"
 
 namespace nibble::simd {

@@ -2,6 +2,7 @@
 // *_avx2.cc and *_avx512.cc alone.
 #pragma once
 
+#include "nibble/numerics/simd/always_inline.h"
 #include "nibble/numerics/simd/kernels.h"
 
 namespace nibble::simd {

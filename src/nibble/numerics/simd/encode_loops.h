@@ -9,6 +9,7 @@
 // end, rare arithmetic) goes to the scalar kernels.
 #pragma once
 
+#include "nibble/numerics/simd/always_inline.h"
 #include "nibble/numerics/simd/kernels.h"
 
 namespace nibble::simd {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#define NIBBLE_VEC static inline __attribute__((always_inline))
+#include "nibble/numerics/simd/always_inline.h"
 
 namespace nibble::simd {
 
