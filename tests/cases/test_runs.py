@@ -248,6 +248,16 @@ class Runs(CaseTest):
                 shutil.rmtree(self.dir / "Qwen3-30B-A3B-4bit")
             self.assertEqual(self.nibble(*example[1:], cwd=self.dir).code, 0, example)
 
+    def test_a_model_without_experts_has_its_dense_mlps_quantized_and_is_told_so(self):
+        llama = ROOT / "tests/golden/models/llama"
+        for dry in ([], ["--dry-run"]):
+            outcome = self.done("quantize", llama, self.dir / "t", "--format", "mxfp4", *dry)
+            self.assertEqual({t["role"] for t in outcome.json["tensors"] if t["action"] == "quantized"}, {"dense_mlp"})
+            self.assertIn("dense_mlp", outcome.err)
+            shutil.rmtree(self.dir / "t", ignore_errors=True)
+        chosen = self.done("quantize", llama, self.dir / "t", "--format", "mxfp4", "--include", "attention")
+        self.assertNotIn("dense_mlp", chosen.err)
+
     def test_options_that_no_library_has_are_refused_before_the_target_exists(self):
         source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
         for options in (["int4-g32-asym", "--bit-exact-with", "modelopt"], ["mxfp4", "--bit-exact-with", "modelopt", "--rule", "mx.even"],

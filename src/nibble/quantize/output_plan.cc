@@ -263,6 +263,7 @@ class Planner {
   }
 
   void add_notes() {
+    note_default();
     std::vector<std::string> unknown;
     for (const OutWeight& out : plan_.outs) {
       if (out.action == Action::kCopied && out.param.role == Role::kUnknown) unknown.push_back(out.name);
@@ -273,6 +274,16 @@ class Planner {
         fmt::format("{} tensor{} unknown to the family, copied: {}{}", unknown.size(), unknown.size() == 1 ? "" : "s",
                     fmt::join(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
                     unknown.size() > shown ? ", …" : ""));
+  }
+
+  // What the user did not choose and may not expect.
+  void note_default() {
+    if (request_.format.is_dense() || !request_.include.empty() || !request_.generic.empty()) return;
+    const auto& params = model_.params;
+    if (std::any_of(params.begin(), params.end(), [](const ParamSpec& p) { return p.role == Role::kRoutedExpert; }))
+      return;
+    plan_.notes.push_back(fmt::format("this model has no experts: role {} is quantized; --include chooses otherwise",
+                                      role_name(Role::kDenseMlp)));
   }
 
   // Joins outputs that share a source weight or a fusion key.
