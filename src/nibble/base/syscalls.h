@@ -2,11 +2,10 @@
 // disk, an I/O error at byte X or a kill at the n-th write is injected here, below the file classes (base/file.h).
 #pragma once
 
+#include <sys/statvfs.h>
 #include <sys/types.h>
 
 #include <cstddef>
-
-struct statvfs;
 
 namespace nibble {
 

@@ -88,6 +88,7 @@ inline uint8_t code_of(const EncodedMatrix& matrix, uint64_t row, uint64_t col) 
 // Codes as golden data has them, one a column; `minus_zero` stands for what -0 is replaced by.
 inline std::vector<int> codes_of_row(const EncodedMatrix& matrix, uint64_t row) {
   std::vector<int> codes;
+  codes.reserve(matrix.cols);
   for (uint64_t col = 0; col < matrix.cols; ++col) codes.push_back(code_of(matrix, row, col));
   return codes;
 }

@@ -34,7 +34,10 @@ void store_narrow(const uint32_t* patterns, uint64_t count, std::byte* out) {
 bool are_safe(const float* divisors, uint64_t count) {
   constexpr float kLeast = 0x1p-60f, kMost = 0x1p60f;
   int outside = 0;
-  for (uint64_t b = 0; b < count; ++b) outside |= static_cast<int>(!(divisors[b] >= kLeast && divisors[b] <= kMost));
+  for (uint64_t b = 0; b < count; ++b) {
+    const bool inside = divisors[b] >= kLeast && divisors[b] <= kMost;  // false for a NaN
+    outside |= inside ? 0 : 1;
+  }
   return outside == 0;
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "nibble/base/log.h"
 #include "nibble/quantize/quantize.h"
@@ -95,7 +96,7 @@ TEST_F(BrokenSource, CodeThatIsNoNumber) {
 TEST_F(BrokenSource, WeightsBeyondTheFormat) {
   const auto filled = [](float value) {
     TinyCheckpoint source = TinyCheckpoint::qwen3_moe();
-    source.set_values(kModule + "weight", std::vector<float>(32 * 64, value));
+    source.set_values(kModule + "weight", std::vector<float>(size_t{32} * 64, value));
     return source;
   };
   const Error huge = refusal(filled(3.3e38f), "mxfp4");

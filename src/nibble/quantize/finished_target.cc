@@ -17,7 +17,7 @@ Error another(const std::string& message) {
 }
 
 void check_recipe(const Json& manifest, const Json& recipe, const std::string& file) {
-  const Json contract = manifest.at("contract");
+  const Json& contract = manifest.at("contract");
   if (contract != kContractVersion) {
     throw another("the target was finished by another version of the contract")
         .file(file)

@@ -41,12 +41,13 @@ Json source_state(const Checkpoint& source) {
 // Throws at the first leaf that differs, naming its path with the old and the new value.
 void refuse_difference(const Json& before, const Json& now, const std::string& path, const Path& journal) {
   if (before.is_object() && now.is_object()) {
+    const auto below = [&path](const std::string& key) { return path.empty() ? key : fmt::format("{}.{}", path, key); };
     for (const auto& [key, value] : before.items()) {
       const auto other = now.find(key);
-      refuse_difference(value, other == now.end() ? Json() : *other, path.empty() ? key : path + "." + key, journal);
+      refuse_difference(value, other == now.end() ? Json() : *other, below(key), journal);
     }
     for (const auto& [key, value] : now.items()) {
-      if (!before.contains(key)) refuse_difference(Json(), value, path.empty() ? key : path + "." + key, journal);
+      if (!before.contains(key)) refuse_difference(Json(), value, below(key), journal);
     }
     return;
   }

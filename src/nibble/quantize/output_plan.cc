@@ -202,7 +202,7 @@ class Planner {
     for (const OutWeight& out : plan_.outs) {
       if (out.route != Route::kEncode) continue;
       const SecondLevel level = out.format.two_level ? out.convention->second_level() : SecondLevel::kNone;
-      Quantizer({out.format, request_.rule, request_.bit_exact, level});
+      const Quantizer checked({out.format, request_.rule, request_.bit_exact, level});
       return;
     }
   }

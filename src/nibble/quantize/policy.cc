@@ -66,6 +66,7 @@ Selector parse_selector(const std::string& text) {
 
 std::vector<Selector> parse_selectors(const std::vector<std::string>& texts) {
   std::vector<Selector> selectors;
+  selectors.reserve(texts.size());
   for (const auto& text : texts) selectors.push_back(parse_selector(text));
   return selectors;
 }

@@ -107,6 +107,7 @@ class Run {
 
   std::vector<std::string> shard_files() const {
     std::vector<std::string> files;
+    files.reserve(plan_.shards.size());
     for (const OutShard& shard : plan_.shards) files.push_back(shard.file_name);
     return files;
   }

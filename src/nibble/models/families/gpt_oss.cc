@@ -17,7 +17,7 @@ constexpr double kAlpha = 1.702;
 class GptOss final : public NamedFamily {
  public:
   GptOss() : NamedFamily("gpt_oss", {"gpt_oss"}, {"GptOssForCausalLM"}) {}
-  ModelSpec parse(const Json& config, const std::string& source_name) const override;
+  ModelSpec parse(const Json& json, const std::string& source_name) const override;
   void inventory(const ModelSpec& spec, const ParamVisitor& visit) const override;
   std::optional<std::string_view> gguf_architecture() const override { return "gpt-oss"; }
   ModelSpec parse_gguf(const GgufFile& gguf, const std::string& source_name) const override;
@@ -106,31 +106,31 @@ Json GptOss::config_from_gguf(const GgufFile& gguf, const ModelSpec& spec) const
 }
 
 std::string GptOss::name_from_gguf(std::string_view gguf_name) const {
-  static const GgufNames kNames{{{"token_embd.weight", "model.embed_tokens.weight"},
-                                 {"output_norm.weight", "model.norm.weight"},
-                                 {"output.weight", "lm_head.weight"}},
-                                {{"attn_norm.weight", "input_layernorm.weight"},
-                                 {"post_attention_norm.weight", "post_attention_layernorm.weight"},
-                                 {"attn_q.weight", "self_attn.q_proj.weight"},
-                                 {"attn_k.weight", "self_attn.k_proj.weight"},
-                                 {"attn_v.weight", "self_attn.v_proj.weight"},
-                                 {"attn_output.weight", "self_attn.o_proj.weight"},
-                                 {"attn_q.bias", "self_attn.q_proj.bias"},
-                                 {"attn_k.bias", "self_attn.k_proj.bias"},
-                                 {"attn_v.bias", "self_attn.v_proj.bias"},
-                                 {"attn_output.bias", "self_attn.o_proj.bias"},
-                                 {"attn_sinks.weight", "self_attn.sinks"},
-                                 {"ffn_gate_inp.weight", "mlp.router.weight"},
-                                 {"ffn_gate_inp.bias", "mlp.router.bias"},
-                                 {"ffn_gate_exps.weight", "mlp.experts.gate_proj"},
-                                 {"ffn_up_exps.weight", "mlp.experts.up_proj"},
-                                 {"ffn_down_exps.weight", "mlp.experts.down_proj"},
-                                 {"ffn_gate_up_exps.weight", "mlp.experts.gate_up_proj"},
-                                 {"ffn_gate_exps.bias", "mlp.experts.gate_proj_bias"},
-                                 {"ffn_up_exps.bias", "mlp.experts.up_proj_bias"},
-                                 {"ffn_down_exps.bias", "mlp.experts.down_proj_bias"},
-                                 {"ffn_gate_up_exps.bias", "mlp.experts.gate_up_proj_bias"}}};
-  return kNames.translate(gguf_name);
+  static const GgufNames names{{{"token_embd.weight", "model.embed_tokens.weight"},
+                                {"output_norm.weight", "model.norm.weight"},
+                                {"output.weight", "lm_head.weight"}},
+                               {{"attn_norm.weight", "input_layernorm.weight"},
+                                {"post_attention_norm.weight", "post_attention_layernorm.weight"},
+                                {"attn_q.weight", "self_attn.q_proj.weight"},
+                                {"attn_k.weight", "self_attn.k_proj.weight"},
+                                {"attn_v.weight", "self_attn.v_proj.weight"},
+                                {"attn_output.weight", "self_attn.o_proj.weight"},
+                                {"attn_q.bias", "self_attn.q_proj.bias"},
+                                {"attn_k.bias", "self_attn.k_proj.bias"},
+                                {"attn_v.bias", "self_attn.v_proj.bias"},
+                                {"attn_output.bias", "self_attn.o_proj.bias"},
+                                {"attn_sinks.weight", "self_attn.sinks"},
+                                {"ffn_gate_inp.weight", "mlp.router.weight"},
+                                {"ffn_gate_inp.bias", "mlp.router.bias"},
+                                {"ffn_gate_exps.weight", "mlp.experts.gate_proj"},
+                                {"ffn_up_exps.weight", "mlp.experts.up_proj"},
+                                {"ffn_down_exps.weight", "mlp.experts.down_proj"},
+                                {"ffn_gate_up_exps.weight", "mlp.experts.gate_up_proj"},
+                                {"ffn_gate_exps.bias", "mlp.experts.gate_proj_bias"},
+                                {"ffn_up_exps.bias", "mlp.experts.up_proj_bias"},
+                                {"ffn_down_exps.bias", "mlp.experts.down_proj_bias"},
+                                {"ffn_gate_up_exps.bias", "mlp.experts.gate_up_proj_bias"}}};
+  return names.translate(gguf_name);
 }
 
 }  // namespace

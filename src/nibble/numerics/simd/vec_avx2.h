@@ -135,7 +135,7 @@ struct VecAvx2 {
   }
   // 4 bytes to the 8 nibbles in column order; bits above the nibble hold garbage but for `look_up` and masking.
   NIBBLE_VEC I load_nibbles(const std::byte* p) {
-    int32_t word;
+    int32_t word = 0;
     __builtin_memcpy(&word, p, 4);
     const __m256i shifts = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
     return _mm256_srlv_epi32(_mm256_set1_epi32(word), shifts);
