@@ -3,6 +3,7 @@
 #   make demo    set up, build, quantize and verify a real model and show the result
 #   make test    everything that has to hold before a change goes in (20 to 30 minutes on two cores, from nothing)
 #   make check   everything there is: all sanitizers, clang-tidy over the tree, long fuzzing, the field's own libraries
+#   make bench   speed and memory against what this machine can do, and against other quantizers (bench/README.md)
 #   make build   build/release/nibble
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build/release --output-on-failure
@@ -37,10 +38,10 @@ check: gates all
 demo: build
 	@tools/demo.sh
 
+# BENCH: options of bench/run.py, such as BENCH='--part quantize'.
 bench: setup
 	@cmake --preset bench --log-level=WARNING >/dev/null
-	cmake --build build/bench --target benchmarks -j $(JOBS)
-	@tools/run_benchmarks.sh build/bench
+	@tools/run_benchmarks.sh build/bench $(BENCH)
 
 format: setup
 	@tools/check_clang_format.sh --fix

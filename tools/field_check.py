@@ -2,7 +2,7 @@
 """Check a checkpoint that nibble wrote with the libraries of the field.
 
     field_check.py FOLDER [--source BF16_FOLDER] [--reference FILE_OR_FOLDER] [--producer compressed-tensors|modelopt]
-    field_check.py all --nibble build/nibble [--work DIR] [--family F…] [--format F…]
+    field_check.py all [--nibble build/release/nibble] [--work DIR] [--family F…] [--format F…]
     field_check.py self-test
 
 FOLDER is decoded by its own format's library (compressed-tensors, ModelOpt, transformers). Then:
@@ -238,9 +238,19 @@ def runs(families, formats):
             yield family, kind, [], None
             if family != "gpt_oss":
                 yield family, kind, ["--bit-exact-with", "compressed-tensors"], "compressed-tensors"
-        if family not in ("gpt_oss",) and "nvfp4" in formats:
+        if family != "gpt_oss" and "nvfp4" in formats:
             yield family, "nvfp4", ["--layout", "modelopt"], None
             yield family, "nvfp4", ["--layout", "modelopt", "--bit-exact-with", "modelopt"], "modelopt"
+        if family == "gpt_oss" and "mxfp4" in formats:  # by default it is written in its own layout
+            yield family, "mxfp4", ["--layout", "compressed-tensors"], None
+        if family == "deepseek_v3" and "fp8-block" in formats:  # FP8 wherever the released model has it
+            yield family, "fp8-block", ["--layout", "deepseek", "--include", "all_linears"], None
+
+
+def failure(command):
+    """What went wrong, None if nothing."""
+    made = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    return f"{' '.join(map(str, command))}: exit code {made.returncode}: {made.stderr.strip()[-400:]}" if made.returncode else None
 
 
 def run_all(nibble, work, families, formats):
@@ -254,10 +264,10 @@ def run_all(nibble, work, families, formats):
             [nibble, "quantize", source, target, "--format", kind, *options, "--quiet", "--restart"],
             [nibble, "quantize", target, dense, "--format", "bf16", "--quiet", "--restart"],
         ]
-        failed = next((c for c in commands if subprocess.run(list(map(str, c))).returncode), None)
+        failed = next(filter(None, map(failure, commands)), None)
         if failed:
             report = Report(title)
-            report.add(False, "failed: " + " ".join(map(str, failed)))
+            report.add(False, failed)
         else:
             report = check_folder(target, source, dense, producer, title)
         good &= report.show()
@@ -301,7 +311,7 @@ def arguments():
     parser.add_argument("--source", help="the BF16 folder it was made from")
     parser.add_argument("--reference", help="dequantized weights: a safetensors file or a folder")
     parser.add_argument("--producer", choices=("compressed-tensors", "modelopt"))
-    parser.add_argument("--nibble", default="build/nibble")
+    parser.add_argument("--nibble", default="build/release/nibble")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/field_check"))
     parser.add_argument("--family", nargs="*", default=FAMILIES)
     parser.add_argument("--format", nargs="*", default=list(FORMATS))

