@@ -230,6 +230,22 @@ class Runs(CaseTest):
                           ["quantize", "a", "b", "--format", "mxfp4", "--worker", "3/2"]):
             self.assertEqual(self.nibble(*arguments).code, 2, arguments)
 
+    def test_a_layout_is_refused_where_there_is_none(self):
+        for option in (("--layout", "modelopt"), ("--bit-exact-with", "modelopt")):
+            outcome = self.nibble("quantize", "a", "b", "--format", "bf16", *option)
+            self.assertEqual(outcome.code, 2, option)
+            self.assertIn("leave --layout", outcome.err)
+
+    def test_a_refused_run_can_follow_its_own_advice(self):
+        tensors, config = qwen3_moe(layers=1)
+        name = "model.layers.0.mlp.experts.2.up_proj.weight"
+        tensors[name] = ("BF16", [32, 64], b"\xc0\x7f" * (32 * 64))
+        source = write_folder(self.dir / "s", tensors, config)
+        refusal = self.refused("quantize", source, self.dir / "t", "--format", "mxfp4", says=[name])
+        advice = next(way for way in refusal.json["error"]["ways_out"] if "--keep" in way)
+        self.assertFalse((self.dir / "t").exists())
+        self.done("quantize", source, self.dir / "t", "--format", "mxfp4", *advice[advice.index("--keep"):].split())
+
     def test_usage_errors_are_json_where_it_is_asked_for(self):
         for arguments in (["quantize", "--json"], ["verify", "a", "--threads", "0", "--json"], ["quantise", "--json"]):
             outcome = self.nibble(*arguments)

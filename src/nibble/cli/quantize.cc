@@ -84,6 +84,10 @@ QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common
     throw Error("a 16-bit target has no scale rule").value("rule", args.rule).way_out("leave --rule out");
   if (!request.format.is_dense()) request.rule = rule_of(args.rule, request);
   request.layout = args.layout;
+  if (request.format.is_dense() && !(args.layout.empty() && args.bit_exact.empty()))
+    throw Error("a format without scales has no layout and no library whose bytes it could have")
+        .value("format", request.format.name)
+        .way_out("leave --layout and --bit-exact-with out");
   request.include = args.include;
   request.keep = args.keep;
   request.generic = args.generic;

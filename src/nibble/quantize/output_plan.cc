@@ -152,7 +152,7 @@ class Planner {
     error.value("tensors_affected", count);
     if (!others.empty()) error.value("others", others);
     if (!problem->legal_groups.empty()) error.way_out("choose a legal group size");
-    throw error.way_out(fmt::format("leave it in 16 bits: --keep name:{}", first->name));
+    throw error.way_out(fmt::format("leave it in 16 bits: --keep name:{}", first_source(*first).name));
   }
 
   // Integers and booleans are copied as they are. What only its own layout can hold would be copied into one that says

@@ -156,7 +156,7 @@ class Run {
   void check_space() const {
     uint64_t needed = plan_.bytes_out + side_bytes(source_, texts_) +
                       record_bytes(source_, model_, plan_, recipe_json(model_, plan_, request_));
-    if (const auto index = output_index_text(plan_, source_)) needed += index->size();
+    needed += index_bytes(plan_, source_);
     std::error_code ignored;
     for (const OutShard& shard : plan_.shards) {
       const Path path = request_.target / shard.file_name;
@@ -200,7 +200,17 @@ class Run {
                                 kKeepBytes / static_cast<uint64_t>(std::max(1, request_.threads)),
                                 kChunkBytes,
                                 [&progress](uint64_t bytes) { progress.add(bytes); }};
-    // The end of a shard is one thread's work: with several, the next shard is encoded meanwhile.
+    try {
+      for_shards(mine, context);
+    } catch (const Error&) {
+      forget_unless_something_is_done();
+      throw;
+    }
+    result_.bytes_done = todo;
+  }
+
+  // The end of a shard is one thread's work: with several, the next shard is encoded meanwhile.
+  void for_shards(const std::vector<size_t>& mine, const EncodeContext& context) {
     std::future<void> ending;
     for (const size_t s : mine) {
       auto writer = std::make_shared<ShardWriter>(context, plan_.shards[s], request_.target);
@@ -211,7 +221,17 @@ class Run {
       if (request_.threads == 1) ending.get();
     }
     if (ending.valid()) ending.get();
-    result_.bytes_done = todo;
+  }
+
+  // A refusal advises other options: a journal without a shard would hold the next run to the old ones.
+  void forget_unless_something_is_done() const {
+    std::error_code ignored;
+    if (request_.workers > 1) return;
+    for (const OutShard& shard : plan_.shards) {
+      if (std::filesystem::exists(request_.target / shard.file_name, ignored)) return;
+    }
+    std::filesystem::remove_all(request_.target / kJournalFolder, ignored);
+    std::filesystem::remove(request_.target, ignored);  // if nothing else is in it
   }
 
   ShardRecord record_of(size_t s, const ShardResult& result) const {
@@ -268,6 +288,7 @@ class Run {
     write_side_files(source_, texts_, request_.target);
     ManifestWriter manifest(
         manifest_path(), manifest_head(recipe_json(model_, plan_, request_), source_, files, request_.sha256_inputs));
+    model_ = Model();  // makes room for the rows and the index of a large model
     // Shard by shard: all rows of a large model together are most of a gigabyte.
     for (size_t s = 0; s < plan_.shards.size(); ++s) {
       for (const std::string& row : finished_record(s).tensor_rows) {

@@ -92,6 +92,18 @@ std::optional<std::string> output_index_text(const OutputPlan& plan, const Check
   return shard_index_text(index);
 }
 
+uint64_t index_bytes(const OutputPlan& plan, const Checkpoint& source) {
+  if (plan.shards.size() < 2) return 0;
+  constexpr uint64_t kHead = 200;
+  constexpr uint64_t kRow = 16;  // quotes, colon, comma, indentation
+  uint64_t bytes = kHead;
+  for (const OutWeight& out : plan.outs) {
+    for (const PartDecl& part : parts_of(plan, out, source))
+      bytes += kRow + part.tensor.name.size() + plan.shards[out.shard].file_name.size();
+  }
+  return bytes;
+}
+
 std::vector<Path> copied_companions(const Checkpoint& source,
                                     const std::vector<std::pair<std::string, std::string>>& texts) {
   std::set<std::string> made;

@@ -18,6 +18,8 @@ std::vector<std::pair<std::string, std::string>> side_texts(const Checkpoint& so
 
 // The index over the shards; nullopt where there is one shard only, which needs none.
 std::optional<std::string> output_index_text(const OutputPlan& plan, const Checkpoint& source);
+// Bytes that it takes at most, without making it.
+uint64_t index_bytes(const OutputPlan& plan, const Checkpoint& source);
 inline constexpr const char* kOutputIndexName = "model.safetensors.index.json";
 
 // Companions of the source that are copied: those that no text replaces.

@@ -164,7 +164,7 @@ class UnitEncoder {
         .value("column", bad.col)
         .value("value", static_cast<double>(bad.value))
         .way_out("fetch the source again, or repair it")
-        .way_out(fmt::format("leave the tensor as it is: --keep name:{}", out(task).name));
+        .way_out(keep_advice(task));
   }
 
   void refuse_bad_rows(const Task& task, uint64_t begin, const DenseView& rows) const {
@@ -177,6 +177,12 @@ class UnitEncoder {
     return c_.source->file_of(c_.source->tensors()[source.parts.front().tensor]);
   }
 
+  // Patterns match the source's names: of a stack, all or nothing stays.
+  std::string keep_advice(const Task& task) const {
+    return fmt::format("leave the tensor as it is: --keep name:{}",
+                       c_.model->table.weights()[out(task).pieces.front().weight].name);
+  }
+
   // Finite weights whose scaled codes are not: a scale at the end of its type's range.
   [[noreturn]] void refuse_range(const Task& task, uint64_t row, const ErrorSums& errors) const {
     throw Error("a row's weights are beyond what the format can give back: they would decode to infinity")
@@ -185,7 +191,7 @@ class UnitEncoder {
         .value("slice", task.slice)
         .value("row", row)
         .value("root_mean_square", std::sqrt(errors.signal / static_cast<double>(std::max<uint64_t>(1, errors.count))))
-        .way_out(fmt::format("leave the tensor as it is: --keep name:{}", out(task).name));
+        .way_out(keep_advice(task));
   }
 
   [[noreturn]] void refuse_tensor_scale(const Task& task, float amax, float scale) const {
@@ -194,7 +200,7 @@ class UnitEncoder {
         .tensor(out(task).name)
         .value("largest_weight", static_cast<double>(amax))
         .value("second_level_scale", static_cast<double>(scale))
-        .way_out(fmt::format("leave the tensor as it is: --keep name:{}", out(task).name));
+        .way_out(keep_advice(task));
   }
 
   float group_amax(const Step& step) {
@@ -357,7 +363,7 @@ class UnitEncoder {
         .value("span", span.high - span.low)
         .value("limit", max_span)
         .way_out(fmt::format("round instead: --rule {}", default_rule(out(task).format).name()))
-        .way_out(fmt::format("leave the tensor as it is: --keep name:{}", out(task).name));
+        .way_out(keep_advice(task));
   }
 
   void report(uint64_t bytes) {
