@@ -134,7 +134,11 @@ std::string shard_index_text(const ShardIndex& index) {
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(),
             [&](uint32_t a, uint32_t b) { return index.weights[a].first < index.weights[b].first; });
-  std::string text = "{\n  \"metadata\": {";
+  uint64_t bytes = 200;
+  for (const auto& [name, file] : index.weights) bytes += name.size() + index.files[file].size() + 16;
+  std::string text;
+  text.reserve(bytes);  // what escapes need on top, the string finds itself
+  text += "{\n  \"metadata\": {";
   if (index.total_size) text += fmt::format("\n    \"total_size\": {}\n  ", *index.total_size);
   text += "},\n  \"weight_map\": {";
   const char* separator = "\n    ";

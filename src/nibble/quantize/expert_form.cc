@@ -37,6 +37,7 @@ class Arranger {
   }
 
   std::vector<OutWeight> run() {
+    outs_.reserve(model_.params.size());
     for (uint32_t i = 0; i < model_.params.size(); ++i) {
       const ParamSpec& param = model_.params[i];
       const ExpertForm form = is_expert_part(param) ? form_of_layer(param.layer) : ExpertForm::kAsSource;
@@ -50,6 +51,7 @@ class Arranger {
     }
     check_fused_complete();
     mark_transposed();
+    outs_.shrink_to_fit();
     return std::move(outs_);
   }
 

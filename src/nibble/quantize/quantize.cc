@@ -291,14 +291,17 @@ class Run {
     model_ = Model();  // makes room for the rows and the index of a large model
     // Shard by shard: all rows of a large model together are most of a gigabyte.
     for (size_t s = 0; s < plan_.shards.size(); ++s) {
-      for (const std::string& row : finished_record(s).tensor_rows) {
-        result_.tensors.push_back(row_of(parse_json(row, "journal")));
-        manifest.add(row);
-      }
+      for (const std::string& row : finished_record(s).tensor_rows) manifest.add(row);
     }
     manifest.commit();
     if (const auto index = output_index_text(plan_, source_))
       write_atomically(request_.target / kOutputIndexName, *index);
+    result_.tensors.reserve(plan_.outs.size());
+    plan_.outs = {};
+    for (size_t s = 0; s < plan_.shards.size(); ++s) {
+      for (const std::string& row : finished_record(s).tensor_rows)
+        result_.tensors.push_back(row_of(parse_json(row, "journal")));
+    }
     journal_->remove();
   }
 
