@@ -234,7 +234,7 @@ class UnitEncoder {
       hold(step);
       const float amax = group_amax(step);
       scale = quantizer.tensor_scale(amax, c_.plan->model_dtype);
-      if (scale.level != SecondLevel::kNone && !(std::isfinite(scale.value) && scale.value > 0))
+      if (scale.level != SecondLevel::kNone && (!std::isfinite(scale.value) || scale.value <= 0))
         refuse_tensor_scale(step.front(), amax, scale.value);
     }
     for (const Task& task : step) encode_rows(task, quantizer, scale);

@@ -1,7 +1,8 @@
 #include "nibble/testing/temp_dir.h"
 
-#include <stdlib.h>
 #include <unistd.h>
+
+#include <cstdlib>
 
 #include "nibble/base/check.h"
 #include "nibble/base/file.h"
@@ -11,9 +12,9 @@ namespace {
 
 // A file system in memory where there is one with room: the tests sync thousands of times. TMPDIR overrules.
 Path parent_folder() {
-  const Path memory = "/dev/shm";
+  Path memory = "/dev/shm";
   constexpr uint64_t kRoom = uint64_t{2} << 30;
-  if (::getenv("TMPDIR") == nullptr && ::access(memory.c_str(), W_OK) == 0 && free_bytes(memory) >= kRoom)
+  if (std::getenv("TMPDIR") == nullptr && ::access(memory.c_str(), W_OK) == 0 && free_bytes(memory) >= kRoom)
     return memory;
   return std::filesystem::temp_directory_path();
 }

@@ -11,7 +11,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;
+using namespace testing;  // NOLINT(google-build-using-namespace)
 
 class Damaged : public ::testing::Test {
  protected:

@@ -13,7 +13,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;
+using namespace testing;  // NOLINT(google-build-using-namespace)
 
 TEST(Verify, GoldenCheckpointsOfTheFieldPass) {
   size_t seen = 0;

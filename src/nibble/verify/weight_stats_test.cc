@@ -16,7 +16,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;
+using namespace testing;  // NOLINT(google-build-using-namespace)
 
 struct Scanned {
   Scanned(const TinyCheckpoint& tiny, const ScanOptions& scan_options) {

@@ -5,7 +5,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;
+using namespace testing;  // NOLINT(google-build-using-namespace)
 
 const std::string kAttention = "model.layers.1.self_attn.";
 

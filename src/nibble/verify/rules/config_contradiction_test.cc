@@ -9,7 +9,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;
+using namespace testing;  // NOLINT(google-build-using-namespace)
 
 TEST(ConfigContradiction, C57_both_files_are_named) {
   TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();

@@ -8,7 +8,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;
+using namespace testing;  // NOLINT(google-build-using-namespace)
 
 TEST(PackedWithoutHome, ScalesThatAreGone) {
   for (const char* format : {"int4-g32", "mxfp4", "fp8-channel"}) {

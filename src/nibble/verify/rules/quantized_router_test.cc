@@ -8,7 +8,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;
+using namespace testing;  // NOLINT(google-build-using-namespace)
 
 TEST(QuantizedRouter, RouterIsAnErrorEmbeddingAWarningHeadIsFree) {
   TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
