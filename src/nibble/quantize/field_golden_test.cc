@@ -134,7 +134,7 @@ TEST(FieldGolden, TheBytesOfALibraryAreReproduced) {
   for (const Json& row : golden().at("write")) {
     const std::string format = row.at("format");
     const std::string library = row.at("library");
-    SCOPED_TRACE(row.at("source").get<std::string>() + " " + format + " as " + library);
+    SCOPED_TRACE(fmt::format("{} {} as {}", row.at("source").get<std::string>(), format, library));
     const testing::TempDir dir;
     QuantizeRequest request = request_for(row, format, dir / "target");
     request.bit_exact =
