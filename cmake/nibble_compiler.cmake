@@ -8,7 +8,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
-# -O3 is for the loops over weights (nibble_module(numerics … HOT_LOOPS); elsewhere it only costs compile time.
+# -O3 is for the loops over weights (HOT_LOOPS of nibble_module); elsewhere it only costs compile time.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 # Without any optimization g++ makes macros of intrinsics, and those do not pass our warnings.
 set(CMAKE_CXX_FLAGS_DEBUG "-Og -g")

@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using namespace folder_test;  // NOLINT(google-build-using-namespace)
+using namespace folder_test;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 using testing::TempDir;
 using testing::thrown_error;
 using testing::value_of;

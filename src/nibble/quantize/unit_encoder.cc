@@ -46,6 +46,9 @@ class UnitEncoder {
 
  private:
   const OutWeight& out(const Task& task) const { return c_.plan->outs[task.out]; }
+  const Weight& first_source(const Task& task) const {
+    return c_.model->table.weights()[out(task).pieces.front().weight];
+  }
   OutResult& result(const Task& task) { return result_.outs[task.index]; }
 
   std::vector<uint32_t> source_weights() const {
@@ -98,7 +101,6 @@ class UnitEncoder {
   // ---- raw copies
   void copy_raw(const Task& task) {
     const OutWeight& weight = out(task);
-    std::vector<std::byte> buffer;
     for (uint32_t part = 0; part < weight.raw_tensors.size(); ++part) {
       rows_.copy_tensor(
           weight.raw_tensors[part], c_.chunk_bytes,
@@ -127,7 +129,7 @@ class UnitEncoder {
     const uint64_t element = element_bits(weight.format.element) / 8;
     const uint64_t slice_bytes = weight.rows() * weight.cols() * element;
     // A dense source may hold what it likes; a scale that is no number is a broken file.
-    const bool decoded = !c_.model->table.weights()[weight.pieces.front().weight].format.is_dense();
+    const bool decoded = !first_source(task).format.is_dense();
     std::vector<std::byte> converted;
     std::vector<std::byte> transposed(weight.transposed ? slice_bytes : 0);
     for_chunks(task, [&](uint64_t begin, uint64_t count, const DenseView& rows) {
@@ -155,9 +157,8 @@ class UnitEncoder {
   }
 
   [[noreturn]] void refuse_value(const Task& task, uint64_t begin, const BadValue& bad) const {
-    const Weight& source = c_.model->table.weights()[out(task).pieces.front().weight];
     throw Error(std::isnan(bad.value) ? "a weight is not a number" : "a weight is infinite")
-        .file(c_.source->file_of(c_.source->tensors()[source.parts.front().tensor]))
+        .file(source_file(task))
         .tensor(out(task).name)
         .value("slice", task.slice)
         .value("row", begin + bad.row)
@@ -173,14 +174,12 @@ class UnitEncoder {
   }
 
   std::string source_file(const Task& task) const {
-    const Weight& source = c_.model->table.weights()[out(task).pieces.front().weight];
-    return c_.source->file_of(c_.source->tensors()[source.parts.front().tensor]);
+    return c_.source->file_of(c_.source->tensors()[first_source(task).parts.front().tensor]);
   }
 
   // Patterns match the source's names: of a stack, all or nothing stays.
   std::string keep_advice(const Task& task) const {
-    return fmt::format("leave the tensor as it is: --keep name:{}",
-                       c_.model->table.weights()[out(task).pieces.front().weight].name);
+    return fmt::format("leave the tensor as it is: --keep name:{}", first_source(task).name);
   }
 
   // Finite weights whose scaled codes are not: a scale at the end of its type's range.
@@ -276,7 +275,7 @@ class UnitEncoder {
     EncodedMatrix matrix = rows_.encoded(out(task), task.slice);
     const auto bad = find_bad_scale(matrix);
     if (!bad) return matrix;
-    const Weight& source = c_.model->table.weights()[out(task).pieces.front().weight];
+    const Weight& source = first_source(task);
     const PartKind kind = bad->second_level ? PartKind::kSecondScale : PartKind::kScales;
     const auto part =
         std::find_if(source.parts.begin(), source.parts.end(), [&](const Part& p) { return p.kind == kind; });

@@ -10,7 +10,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 struct Opened {
   explicit Opened(const TinyCheckpoint& tiny) {

@@ -11,7 +11,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 class Damaged : public ::testing::Test {
  protected:

@@ -13,7 +13,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 TEST(Verify, GoldenCheckpointsOfTheFieldPass) {
   size_t seen = 0;

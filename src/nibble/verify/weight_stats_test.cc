@@ -16,7 +16,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 struct Scanned {
   Scanned(const TinyCheckpoint& tiny, const ScanOptions& scan_options) {

@@ -8,7 +8,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 void fill_zero(TinyTensor& tensor) { std::fill(tensor.data.begin(), tensor.data.end(), std::byte{0}); }
 

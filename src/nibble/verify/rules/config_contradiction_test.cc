@@ -9,7 +9,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 TEST(ConfigContradiction, C57_both_files_are_named) {
   TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();

@@ -8,7 +8,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 TEST(GateUpScale, C01_pair_and_ratio_are_named) {
   TinyOptions options;

@@ -9,7 +9,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 std::string manifest_for(const Path& folder, const std::string& format) {
   const std::string model = read_text(folder / "model.safetensors", 1 << 30);

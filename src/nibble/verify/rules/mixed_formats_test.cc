@@ -8,7 +8,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 TEST(MixedFormats, C25_part_of_the_experts_of_a_layer) {
   TinyOptions options;

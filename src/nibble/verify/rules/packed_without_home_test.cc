@@ -8,7 +8,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 TEST(PackedWithoutHome, ScalesThatAreGone) {
   for (const char* format : {"int4-g32", "mxfp4", "fp8-channel"}) {

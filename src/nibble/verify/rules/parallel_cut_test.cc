@@ -8,7 +8,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 VerifyReport cut(const TinyOptions& tiny_options, const char* format, uint64_t tp, uint64_t ep) {
   TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe(tiny_options);

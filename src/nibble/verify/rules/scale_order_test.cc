@@ -10,7 +10,7 @@
 namespace nibble {
 namespace {
 
-using namespace testing;  // NOLINT(google-build-using-namespace)
+using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 // C58: the codes of `values` quantized under `used` while `stored` is written down.
 TinyCheckpoint with_scales_in_order(bool right, const char* format, uint64_t size, double lowest, double highest) {
