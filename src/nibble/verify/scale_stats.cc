@@ -4,9 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 
-#include "nibble/numerics/codec/bf16.h"
 #include "nibble/numerics/decode.h"
 #include "nibble/verify/code_stats.h"
 
@@ -66,13 +64,19 @@ void add_byte_scales(std::span<const std::byte> stored, ScaleType type, uint64_t
   if (!stats->first_bad || index < *stats->first_bad) stats->first_bad = index;
 }
 
-template <uint64_t kSize, typename Value>
-void add_wide_scales(std::span<const std::byte> stored, const Value& value, uint64_t first_index, ScaleStats* stats) {
-  const uint64_t count = stored.size() / kSize;
-  for (uint64_t i = 0; i < count; ++i) {
-    if (add_value(value(stored.data() + i * kSize), 1, stats)) continue;
-    const uint64_t index = first_index + i;
-    if (!stats->first_bad || index < *stats->first_bad) stats->first_bad = index;
+// A call for each piece, not for each scale.
+void add_wide_scales(std::span<const std::byte> stored, ScaleType type, uint64_t first_index, ScaleStats* stats) {
+  const uint64_t size = scale_type_bytes(type);
+  const uint64_t count = stored.size() / size;
+  std::array<float, 256> values{};
+  for (uint64_t begin = 0; begin < count; begin += values.size()) {
+    const uint64_t piece = std::min<uint64_t>(values.size(), count - begin);
+    scale_values(type, stored.data() + begin * size, piece, values.data());
+    for (uint64_t i = 0; i < piece; ++i) {
+      if (add_value(values[i], 1, stats)) continue;
+      const uint64_t index = first_index + begin + i;
+      if (!stats->first_bad || index < *stats->first_bad) stats->first_bad = index;
+    }
   }
 }
 
@@ -100,21 +104,11 @@ void ScaleStats::merge(const ScaleStats& other) {
 }
 
 void add_scales(std::span<const std::byte> stored, ScaleType type, uint64_t first_index, ScaleStats* stats) {
-  const auto bf16 = [](const std::byte* at) {
-    uint16_t bits = 0;
-    std::memcpy(&bits, at, sizeof(bits));
-    return bf16_decode(bits);
-  };
   switch (scale_type_bytes(type)) {
     case 0: return;
     case 1: return add_byte_scales(stored, type, first_index, stats);
-    default: break;
+    default: return add_wide_scales(stored, type, first_index, stats);
   }
-  // The most common type has a loop without a call for each scale.
-  if (type == ScaleType::kBF16) return add_wide_scales<2>(stored, bf16, first_index, stats);
-  const auto any = [type](const std::byte* at) { return scale_value(type, at); };
-  if (scale_type_bytes(type) == 2) return add_wide_scales<2>(stored, any, first_index, stats);
-  add_wide_scales<4>(stored, any, first_index, stats);
 }
 
 std::optional<ScaleType> stored_scale_type(Dtype dtype, const Format& format) {
