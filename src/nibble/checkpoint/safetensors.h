@@ -60,15 +60,20 @@ struct TensorDecl {
   uint64_t bytes() const;  // Error if the shape is not one that the container can hold
 };
 
-// Where each tensor goes in a file to be written: sorted by descending dtype rank then name, header padded to 8.
+// Where each tensor goes in a file to be written; the header is padded to 8, so every tensor is naturally aligned.
 struct SafetensorsLayout {
   std::string header;               // the 8 length bytes and the JSON
   std::vector<TensorDecl> tensors;  // in file order
   std::vector<uint64_t> offsets;    // absolute, one per tensor
   uint64_t file_bytes = 0;
 };
+enum class TensorOrder : uint8_t {
+  kReference,  // by descending dtype rank, then name: the reference writer's
+  kAsGiven,    // what is made together lies together; only tensors that would break the alignment of others go last
+};
 // Error if a name stands twice or is not UTF-8, or the header would be too large.
-SafetensorsLayout plan_safetensors(std::vector<TensorDecl> tensors, const std::map<std::string, std::string>& metadata);
+SafetensorsLayout plan_safetensors(std::vector<TensorDecl> tensors, const std::map<std::string, std::string>& metadata,
+                                   TensorOrder order = TensorOrder::kReference);
 
 // Convenience for small files and tests: writes everything at once, atomically.
 void write_safetensors(const Path& path, const std::vector<TensorDecl>& tensors,

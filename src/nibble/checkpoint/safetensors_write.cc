@@ -50,15 +50,28 @@ void check_declarations(const std::vector<TensorDecl>& tensors) {
   }
 }
 
+bool is_before(const TensorDecl& a, const TensorDecl& b) {
+  return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
+}
+
+// Whole words of the largest type leave the next tensor as well aligned as they were.
+void sort_tensors(std::vector<TensorDecl>* tensors, TensorOrder order) {
+  constexpr uint64_t kLargestElement = 8;
+  auto sorted = tensors->begin();
+  if (order == TensorOrder::kAsGiven) {
+    sorted = std::stable_partition(tensors->begin(), tensors->end(),
+                                   [](const TensorDecl& tensor) { return tensor.bytes() % kLargestElement == 0; });
+  }
+  std::sort(sorted, tensors->end(), is_before);
+}
+
 }  // namespace
 
 uint64_t TensorDecl::bytes() const { return tensor_bytes(name, dtype, shape); }
 
-SafetensorsLayout plan_safetensors(std::vector<TensorDecl> tensors,
-                                   const std::map<std::string, std::string>& metadata) {
-  std::sort(tensors.begin(), tensors.end(), [](const TensorDecl& a, const TensorDecl& b) {
-    return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
-  });
+SafetensorsLayout plan_safetensors(std::vector<TensorDecl> tensors, const std::map<std::string, std::string>& metadata,
+                                   TensorOrder order) {
+  sort_tensors(&tensors, order);
   check_declarations(tensors);
   SafetensorsLayout layout;
   std::string json = "{";

@@ -41,6 +41,23 @@ TEST(PlanSafetensors, DescendingRankThenNamePaddedToEight) {
             R"({"__metadata__":{"format":"pt"},"n":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},"w":)");
 }
 
+// Nothing but what is no multiple of 8 bytes moves, and every tensor lies on a multiple of its element.
+TEST(PlanSafetensors, AsGivenButForWhatWouldBreakAlignment) {
+  const SafetensorsLayout layout = plan_safetensors({{"0.codes", Dtype::kU8, {3, 8}},
+                                                     {"0.odd", Dtype::kU8, {3}},
+                                                     {"0.scale", Dtype::kBF16, {2, 2}},
+                                                     {"0.global", Dtype::kF32, {1}},
+                                                     {"0.shape", Dtype::kI64, {2}},
+                                                     {"1.codes", Dtype::kU8, {8}},
+                                                     {"1.bias", Dtype::kBF16, {3}}},
+                                                    {}, TensorOrder::kAsGiven);
+  EXPECT_THAT(names_of(layout.tensors),
+              ElementsAre("0.codes", "0.scale", "0.shape", "1.codes", "0.global", "1.bias", "0.odd"));
+  const uint64_t base = layout.header.size();
+  EXPECT_THAT(layout.offsets, ElementsAre(base, base + 24, base + 32, base + 48, base + 56, base + 60, base + 66));
+  EXPECT_EQ(layout.file_bytes, base + 69);
+}
+
 // tests/golden/checkpoint/make_containers.py wrote the file with safetensors 0.8.0.
 TEST(PlanSafetensors, SameBytesAsTheReferenceWriter) {
   const Path golden = testing::golden_dir() / "checkpoint" / "reference.safetensors";

@@ -385,23 +385,12 @@ class Planner {
     shard.file_bytes = layout.file_bytes;
     std::unordered_map<std::string_view, uint64_t> offsets;
     for (size_t t = 0; t < layout.tensors.size(); ++t) offsets[layout.tensors[t].name] = layout.offsets[t];
-    std::vector<std::pair<uint64_t, Unit>> ordered;
-    for (Unit& unit : shard.units) {
-      uint64_t most = 0, place = 0;  // of the unit's largest part
+    for (const Unit& unit : shard.units) {
       for (const uint32_t out : unit.outs) {
-        for (const PartDecl& part : parts_of(plan_, plan_.outs[out], source_)) {
-          const uint64_t offset = offsets.at(part.tensor.name);
-          plan_.outs[out].part_offsets.push_back(offset);
-          if (part.tensor.bytes() <= most) continue;
-          most = part.tensor.bytes();
-          place = offset;
-        }
+        for (const PartDecl& part : parts_of(plan_, plan_.outs[out], source_))
+          plan_.outs[out].part_offsets.push_back(offsets.at(part.tensor.name));
       }
-      ordered.emplace_back(place, std::move(unit));
     }
-    // The hash of the file follows the writers from front to back.
-    std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (size_t u = 0; u < ordered.size(); ++u) shard.units[u] = std::move(ordered[u].second);
   }
 
   const Checkpoint& source_;
@@ -450,7 +439,8 @@ SafetensorsLayout shard_layout(const OutputPlan& plan, const OutShard& shard, co
       for (PartDecl& part : parts_of(plan, plan.outs[out], source)) tensors.push_back(std::move(part.tensor));
     }
   }
-  return plan_safetensors(std::move(tensors), plan.metadata);
+  // In the order in which they are made, so that the hash of the file follows the writers from front to back.
+  return plan_safetensors(std::move(tensors), plan.metadata, TensorOrder::kAsGiven);
 }
 
 OutputPlan plan_output(const Checkpoint& source, const Model& model, const QuantizeRequest& request) {

@@ -63,7 +63,7 @@ struct Unit {
 struct OutShard {
   std::string file_name;
   uint64_t file_bytes = 0;
-  std::vector<Unit> units;  // in the order in which the file holds the bulk of their bytes
+  std::vector<Unit> units;  // by first output; the file holds their bytes in this order
   uint64_t bytes_in = 0;
 };
 
