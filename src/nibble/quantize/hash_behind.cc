@@ -29,7 +29,10 @@ void HashBehind::written(uint64_t begin, std::span<const std::byte> bytes) {
   }
   for (const uint64_t window : full) file_.start_flush(window * kWindow, kWindow);
   const std::unique_lock busy(hashing_, std::try_to_lock);
-  if (!busy || done_ != begin) return;
+  if (!busy || done_ > begin) return;
+  // A little that others left in front of it is cheaper to read back than all of it later.
+  if (begin - done_ > kHashChunk || complete() < begin) return;
+  if (begin > done_) read_back(begin - done_);
   hash_.update(bytes);
   done_ = end;
   settle_behind();
@@ -43,12 +46,16 @@ void HashBehind::advance(bool all) {
     return;
   }
   for (uint64_t ready = complete(); ready - done_ >= (all ? 1 : kHashChunk); ready = complete()) {
-    const std::span chunk(buffer_.data(), std::min(kHashChunk, ready - done_));
-    file_.read_at(done_, chunk);
-    hash_.update(chunk);
-    done_ += chunk.size();
+    read_back(std::min(kHashChunk, ready - done_));
     settle_behind();
   }
+}
+
+void HashBehind::read_back(uint64_t bytes) {
+  const std::span chunk(buffer_.data(), bytes);
+  file_.read_at(done_, chunk);
+  hash_.update(chunk);
+  done_ += bytes;
 }
 
 // Joins the range with its neighbours.

@@ -23,8 +23,8 @@ class HashBehind {
   // `file` will have `bytes` bytes, and outlives this.
   HashBehind(OutputFile& file, uint64_t bytes);
 
-  // `bytes` are in the file from `begin` on. What continues the hashed part is hashed from memory, the rest is read
-  // back later. From any thread; no byte may be written twice.
+  // `bytes` are in the file from `begin` on. What continues the hashed part, or nearly, is hashed from memory, the rest
+  // is read back later. From any thread; no byte may be written twice.
   void written(uint64_t begin, std::span<const std::byte> bytes);
   // Hashes what is complete in front, unless another thread is at it. `all`: to the end, waiting for the other thread.
   void advance(bool all);
@@ -35,6 +35,7 @@ class HashBehind {
  private:
   void add_range(uint64_t begin, uint64_t end);
   void fill_windows(uint64_t begin, uint64_t end, std::vector<uint64_t>* full);
+  void read_back(uint64_t bytes);  // and hashes them; at most a chunk
   void settle_behind();
   uint64_t complete();
 

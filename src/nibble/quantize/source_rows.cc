@@ -91,9 +91,9 @@ void SourceRows::copy_tensor(uint32_t index, uint64_t chunk_bytes,
                              const std::function<void(uint64_t, std::span<const std::byte>)>& sink) {
   const StoredTensor& tensor = source_.tensors()[index];
   for (uint64_t offset = 0; offset < tensor.bytes; offset += chunk_bytes) {
-    buffer_.resize(std::min(chunk_bytes, tensor.bytes - offset));
-    read_hashed(tensor, index, offset, buffer_);
-    sink(offset, buffer_);
+    const auto chunk = buffer_.get(std::min(chunk_bytes, tensor.bytes - offset));
+    read_hashed(tensor, index, offset, chunk);
+    sink(offset, chunk);
   }
 }
 
@@ -110,17 +110,17 @@ bool SourceRows::streams(const OutWeight& out, uint64_t slice) const {
 DenseView SourceRows::stream(const OutWeight& out, const Piece& piece, uint64_t begin, uint64_t count) {
   const Weight& weight = model_.table.weights()[piece.weight];
   const uint64_t row_bytes = weight.format.code_row_bytes(out.cols());
-  buffer_.resize(count * row_bytes);
+  const auto rows = buffer_.get(count * row_bytes);
   const uint64_t offset = (piece.slice * weight.rows() + piece.row_begin + begin) * row_bytes;
-  read_hashed(source_.tensors()[weight.parts[0].tensor], weight.parts[0].tensor, offset, buffer_);
-  return {buffer_.data(), weight.format.element, count, out.cols(), row_bytes};
+  read_hashed(source_.tensors()[weight.parts[0].tensor], weight.parts[0].tensor, offset, rows);
+  return {rows.data(), weight.format.element, count, out.cols(), row_bytes};
 }
 
 DenseView SourceRows::vector_rows(const OutWeight& out, uint64_t slice, uint64_t begin, uint64_t count) {
   const auto pieces = pieces_of(out, slice);
   const Weight& first = model_.table.weights()[pieces[0].weight];
   const uint64_t size = element_bits(first.format.element) / 8;
-  buffer_.resize(count * size);
+  const auto gathered = buffer_.get(count * size);
   for (const Piece& piece : pieces) {
     const Weight& weight = model_.table.weights()[piece.weight];
     NIBBLE_CHECK(weight.format.element == first.format.element && weight.format.is_dense());
@@ -131,10 +131,10 @@ DenseView SourceRows::vector_rows(const OutWeight& out, uint64_t slice, uint64_t
       if (row < begin || row >= begin + count) continue;
       const uint64_t element =
           (weight.shape.size() == 2 ? piece.slice * per_slice : 0) + piece.row_begin + i * piece.row_stride;
-      std::memcpy(buffer_.data() + (row - begin) * size, all.codes.data() + element * size, size);
+      std::memcpy(gathered.data() + (row - begin) * size, all.codes.data() + element * size, size);
     }
   }
-  return {buffer_.data(), first.format.element, count, 1, size};
+  return {gathered.data(), first.format.element, count, 1, size};
 }
 
 DenseView SourceRows::gather(const OutWeight& out, uint64_t slice, uint64_t begin, uint64_t count) {
@@ -154,7 +154,7 @@ DenseView SourceRows::gather(const OutWeight& out, uint64_t slice, uint64_t begi
     if (held.format.is_dense())
       return {held.codes.data() + (pieces[0].row_begin + begin) * row_bytes, element, count, cols, row_bytes};
   }
-  buffer_.resize(count * row_bytes);
+  const auto gathered = buffer_.get(count * row_bytes);
   std::vector<float> decoded(cols);
   for (const Piece& piece : pieces) {
     const EncodedMatrix& from = matrix(piece.weight, piece.slice);
@@ -163,7 +163,7 @@ DenseView SourceRows::gather(const OutWeight& out, uint64_t slice, uint64_t begi
     for (; i < piece.rows; ++i) {
       const uint64_t row = piece.out_begin + i * piece.out_stride;
       if (row >= begin + count) break;
-      std::byte* to = buffer_.data() + (row - begin) * row_bytes;
+      std::byte* to = gathered.data() + (row - begin) * row_bytes;
       const uint64_t source_row = piece.row_begin + i * piece.row_stride;
       if (from.format.is_dense() && from.format.element == element) {
         std::memcpy(to, from.codes.data() + source_row * row_bytes, row_bytes);
@@ -176,7 +176,7 @@ DenseView SourceRows::gather(const OutWeight& out, uint64_t slice, uint64_t begi
       }
     }
   }
-  return {buffer_.data(), element, count, cols, row_bytes};
+  return {gathered.data(), element, count, cols, row_bytes};
 }
 
 DenseView SourceRows::dense(const OutWeight& out, uint64_t slice, uint64_t begin, uint64_t count) {
@@ -207,9 +207,8 @@ std::map<uint32_t, std::string> SourceRows::finish_hashes(const std::vector<uint
     for (const Part& part : model_.table.weights()[weight].parts) {
       const StoredTensor& tensor = source_.tensors()[part.tensor];
       Running& running = running_[part.tensor];
-      buffer_.resize(std::min(kHashChunk, tensor.bytes));
       while (running.next < tensor.bytes) {
-        const std::span piece(buffer_.data(), std::min<uint64_t>(buffer_.size(), tensor.bytes - running.next));
+        const auto piece = buffer_.get(std::min(kHashChunk, tensor.bytes - running.next));
         read_hashed(tensor, part.tensor, running.next, piece);
       }
       hashes[part.tensor] = running.hash.hex();

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "nibble/base/buffer.h"
 #include "nibble/base/hash.h"
 #include "nibble/checkpoint/weight_table.h"
 #include "nibble/quantize/output_plan.h"
@@ -59,7 +60,7 @@ class SourceRows {
   uint64_t keep_bytes_, kept_bytes_ = 0;
   std::map<std::pair<uint32_t, uint64_t>, EncodedMatrix> kept_;
   std::map<uint32_t, Running> running_;
-  std::vector<std::byte> buffer_;
+  Buffer buffer_;
 };
 
 // Rows [begin, begin + count) of an encoded matrix as a view. `begin` may lie inside a block of rows.
