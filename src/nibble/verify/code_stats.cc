@@ -10,30 +10,9 @@
 namespace nibble {
 namespace {
 
-// Elementwise max of two byte arrays into a third.
-void pairwise_max(const uint8_t* __restrict in, uint8_t* __restrict out, uint64_t count) {
-  for (uint64_t i = 0; i < count; ++i) {
-    uint16_t pair = 0;
-    std::memcpy(&pair, in + 2 * i, 2);
-    const auto low = static_cast<uint8_t>(pair & 0xFF);
-    const auto high = static_cast<uint8_t>(pair >> 8);
-    out[i] = low > high ? low : high;
-  }
-}
-
 template <typename Magnitude>
 void byte_magnitudes(const uint8_t* __restrict codes, uint8_t* __restrict out, uint64_t count, Magnitude magnitude) {
   for (uint64_t i = 0; i < count; ++i) out[i] = magnitude(codes[i]);
-}
-
-// Of a byte with two codes: the larger of the two.
-template <typename Magnitude>
-void nibble_magnitudes(const uint8_t* __restrict codes, uint8_t* __restrict out, uint64_t count, Magnitude magnitude) {
-  for (uint64_t i = 0; i < count; ++i) {
-    const uint8_t low = magnitude(static_cast<uint8_t>(codes[i] & 15));
-    const uint8_t high = magnitude(static_cast<uint8_t>(codes[i] >> 4));
-    out[i] = low > high ? low : high;
-  }
 }
 
 constexpr uint8_t clear_sign(uint8_t code, uint8_t mask) { return code & mask; }
@@ -44,15 +23,14 @@ constexpr uint8_t twos_complement(uint8_t code, unsigned range) {
   return static_cast<uint8_t>(code > range / 2 ? range - code : code);
 }
 
-void nibbles_to_magnitudes(CodeShape shape, const uint8_t* codes, uint8_t* out, uint64_t count) {
+uint8_t nibble_magnitude(CodeShape shape, uint8_t code) {
   switch (shape) {
-    case CodeShape::kSignMagnitude:
-      return nibble_magnitudes(codes, out, count, [](uint8_t c) { return clear_sign(c, 7); });
-    case CodeShape::kOffset: return nibble_magnitudes(codes, out, count, [](uint8_t c) { return distance(c, 8); });
-    case CodeShape::kTwosComplement:
-      return nibble_magnitudes(codes, out, count, [](uint8_t c) { return twos_complement(c, 16); });
-    case CodeShape::kPlain: return nibble_magnitudes(codes, out, count, [](uint8_t c) { return c; });
+    case CodeShape::kSignMagnitude: return clear_sign(code, 7);
+    case CodeShape::kOffset: return distance(code, 8);
+    case CodeShape::kTwosComplement: return twos_complement(code, 16);
+    case CodeShape::kPlain: return code;
   }
+  return code;
 }
 
 void bytes_to_magnitudes(CodeShape shape, const uint8_t* codes, uint8_t* out, uint64_t count) {
@@ -93,13 +71,9 @@ void count_bytes(std::span<const std::byte> bytes, ByteCounts* counts) {
 }
 
 uint8_t code_magnitude(CodeShape shape, uint64_t bits, uint8_t code) {
+  if (bits != 8) return nibble_magnitude(shape, code & 15);
   uint8_t magnitude = 0;
-  if (bits == 8) {
-    bytes_to_magnitudes(shape, &code, &magnitude, 1);
-  } else {
-    const auto twice = static_cast<uint8_t>((code & 15) * 0x11);
-    nibbles_to_magnitudes(shape, &twice, &magnitude, 1);
-  }
+  bytes_to_magnitudes(shape, &code, &magnitude, 1);
   return magnitude;
 }
 
@@ -155,6 +129,7 @@ BlockMaxima::BlockMaxima(const Format& format, uint64_t cols)
   block_bytes_ = ceil_div(block, per_byte);
   NIBBLE_CHECK(blocks_ <= 1 || block % per_byte == 0);
   odd_ = cols % per_byte != 0;
+  for (uint8_t code = 0; code < 16; ++code) of_nibble_[code] = nibble_magnitude(shape_, code);
   magnitudes_.resize(bytes_);
   scratch_.resize(bytes_);
 }
@@ -165,7 +140,7 @@ void BlockMaxima::row(const std::byte* codes, uint8_t* maxima) {
   if (bits_ == 8) {
     bytes_to_magnitudes(shape_, bytes, magnitudes_.data(), bytes_);
   } else {
-    nibbles_to_magnitudes(shape_, bytes, magnitudes_.data(), bytes_);
+    kernels_.nibble_maxima(bytes, bytes_, of_nibble_.data(), magnitudes_.data());
   }
   // The high nibble of the last byte of an odd row is padding.
   if (odd_) magnitudes_[bytes_ - 1] = code_magnitude(shape_, bits_, bytes[bytes_ - 1]);
@@ -173,7 +148,7 @@ void BlockMaxima::row(const std::byte* codes, uint8_t* maxima) {
 }
 
 void BlockMaxima::reduce(const uint8_t* magnitudes, uint8_t* maxima) {
-  // Halving whole rows vectorises where a maximum per short block would not.
+  // Halving whole rows takes whole vectors where a maximum per short block would not.
   const uint8_t* in = magnitudes;
   uint64_t width = block_bytes_;
   uint64_t count = bytes_;
@@ -181,7 +156,7 @@ void BlockMaxima::reduce(const uint8_t* magnitudes, uint8_t* maxima) {
   while (width > 1 && width % 2 == 0 && count % 2 == 0) {
     width /= 2;
     count /= 2;
-    pairwise_max(in, out, count);
+    kernels_.pair_maxima(in, count, out);
     in = out;
     out = in == scratch_.data() ? magnitudes_.data() : scratch_.data();
   }

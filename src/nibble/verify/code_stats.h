@@ -1,6 +1,5 @@
 // Counting loops over stored bytes: what scan_weights (weight_stats.h) spends its time in. Pure functions of memory, no
-// files, no threads. All are written so that the compiler vectorises them for plain x86-64; each runs at more than
-// 2 GB/s on one core (code_stats_bench in bench/).
+// files, no threads. What numerics' kernels do not do is written so that the compiler vectorises it for plain x86-64.
 #pragma once
 
 #include <array>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "nibble/numerics/format.h"
+#include "nibble/numerics/simd/kernels.h"
 
 namespace nibble {
 
@@ -47,6 +47,8 @@ class BlockMaxima {
   uint64_t bits_;
   uint64_t bytes_ = 0, block_bytes_ = 0, blocks_ = 0;
   bool odd_ = false;  // the last byte holds one code only
+  const simd::Kernels& kernels_ = simd::kernels();
+  std::array<uint8_t, 16> of_nibble_{};
   std::vector<uint8_t> magnitudes_, scratch_;
 };
 

@@ -64,6 +64,30 @@ void add_byte_scales(std::span<const std::byte> stored, ScaleType type, uint64_t
   if (!stats->first_bad || index < *stats->first_bad) stats->first_bad = index;
 }
 
+// Pieces of scales that are all positive, normal and finite: sums over their patterns, whose order is that of their
+// values. False if some are not, and then nothing has been added.
+bool add_ordinary(std::span<const float> values, ScaleStats* stats) {
+  uint32_t least = 0x7f7fffff, most = 0, powers = 0;
+  int64_t sum = 0;
+  for (const float value : values) {
+    const auto bits = std::bit_cast<uint32_t>(value);
+    least = std::min(least, bits);
+    most = std::max(most, bits);
+    powers += (bits & 0x007fffff) == 0 ? 1 : 0;
+    sum += bits;
+  }
+  if (least < 0x00800000 || most > 0x7f7fffff) return false;
+  const auto count = static_cast<int64_t>(values.size());
+  ScaleStats piece;
+  piece.count = piece.good = values.size();
+  piece.powers_of_two = powers;
+  piece.min = static_cast<double>(std::bit_cast<float>(least));
+  piece.max = static_cast<double>(std::bit_cast<float>(most));
+  piece.log2_fixed = sum - count * (int64_t{127} << 23);
+  stats->merge(piece);
+  return true;
+}
+
 // A call for each piece, not for each scale.
 void add_wide_scales(std::span<const std::byte> stored, ScaleType type, uint64_t first_index, ScaleStats* stats) {
   const uint64_t size = scale_type_bytes(type);
@@ -72,6 +96,7 @@ void add_wide_scales(std::span<const std::byte> stored, ScaleType type, uint64_t
   for (uint64_t begin = 0; begin < count; begin += values.size()) {
     const uint64_t piece = std::min<uint64_t>(values.size(), count - begin);
     scale_values(type, stored.data() + begin * size, piece, values.data());
+    if (add_ordinary(std::span(values).first(piece), stats)) continue;
     for (uint64_t i = 0; i < piece; ++i) {
       if (add_value(values[i], 1, stats)) continue;
       const uint64_t index = first_index + begin + i;

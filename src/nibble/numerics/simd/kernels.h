@@ -81,6 +81,10 @@ struct Kernels {
   // block; writes no codes.
   void (*block_noise)(const EncodeJob& job, double* noise);
   void (*decode)(const DecodeJob& job);
+  // out[i]: the larger of the table's entries for the two nibbles of codes[i]. The table has 16.
+  void (*nibble_maxima)(const uint8_t* codes, uint64_t count, const uint8_t* table, uint8_t* out);
+  // out[i]: the larger of in[2 i] and in[2 i + 1]. The ranges may not overlap.
+  void (*pair_maxima)(const uint8_t* in, uint64_t count, uint8_t* out);
 };
 
 const Kernels& scalar_kernels();

@@ -1,6 +1,7 @@
-// The loops of dense_loops.h, encode_loops.h and decode_loops.h for AVX2.
+// The loops of code_loops.h, dense_loops.h, encode_loops.h and decode_loops.h for AVX2.
 #include "nibble/numerics/simd/vec_avx2.h"
 //
+#include "nibble/numerics/simd/code_loops.h"
 #include "nibble/numerics/simd/decode_loops.h"
 #include "nibble/numerics/simd/dense_loops.h"
 #include "nibble/numerics/simd/encode_loops.h"
@@ -17,7 +18,9 @@ const Kernels& avx2_kernels() {
                                      block_min_max<VecAvx2>,
                                      encode<VecAvx2>,
                                      block_noise<VecAvx2>,
-                                     decode<VecAvx2>};
+                                     decode<VecAvx2>,
+                                     nibble_maxima,
+                                     pair_maxima};
   return kTable;
 }
 

@@ -200,11 +200,19 @@ void decode(const DecodeJob& job) {
   }
 }
 
+void nibble_maxima(const uint8_t* codes, uint64_t count, const uint8_t* table, uint8_t* out) {
+  for (uint64_t i = 0; i < count; ++i) out[i] = std::max(table[codes[i] & 15], table[codes[i] >> 4]);
+}
+
+void pair_maxima(const uint8_t* in, uint64_t count, uint8_t* out) {
+  for (uint64_t i = 0; i < count; ++i) out[i] = std::max(in[2 * i], in[2 * i + 1]);
+}
+
 }  // namespace
 
 const Kernels& scalar_kernels() {
-  static constexpr Kernels kTable = {Isa::kScalar,        load,          store,  abs_max,     block_abs_max,
-                                     dense_block_abs_max, block_min_max, encode, block_noise, decode};
+  static constexpr Kernels kTable = {Isa::kScalar,  load,   store,       abs_max, block_abs_max, dense_block_abs_max,
+                                     block_min_max, encode, block_noise, decode,  nibble_maxima, pair_maxima};
   return kTable;
 }
 
