@@ -1,10 +1,11 @@
 #include "nibble/verify/stored_manifest.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <functional>
+#include <set>
 
 #include "nibble/base/error.h"
-#include "nibble/base/json.h"
+#include "nibble/checkpoint/json_scanner.h"
 
 namespace nibble {
 namespace {
@@ -19,18 +20,28 @@ Error malformed(const std::string& source, std::string message) {
           .way_out("copy the folder again, or remove the file: then nothing is recorded and nothing compared"));
 }
 
-std::string text_of(const Json& row, const char* key, const std::string& source) {
-  const auto text = json_string(row, key, source);
-  if (!text) throw malformed(source, std::string("an entry of the manifest lacks `") + key + "`");
-  return *text;
-}
+// The members of an object that are looked at; the others are skipped. Twice the same key would leave open which
+// counts.
+class Members {
+ public:
+  explicit Members(JsonScanner* scan, const std::string& source) : scan_(scan), source_(source) {}
 
-const Json* list_of(const Json& root, const char* key, const std::string& source) {
-  const auto found = root.find(key);
-  if (found == root.end() || found->is_null()) return nullptr;
-  if (!found->is_array()) throw malformed(source, std::string("`") + key + "` of the manifest is no list");
-  return &*found;
-}
+  template <typename OnMember>
+  void each(const OnMember& on_member) {
+    if (scan_->peek() != JsonKind::kObject)
+      throw malformed(source_, "the manifest or an entry of it is no JSON object");
+    std::set<std::string, std::less<>> seen;
+    scan_->object([&](std::string_view view) {
+      const auto [key, added] = seen.emplace(view);
+      if (!added) throw malformed(source_, "a key stands twice in one entry of the manifest").value("key", *key);
+      if (scan_->peek() == JsonKind::kNull || !on_member(*key)) scan_->skip();
+    });
+  }
+
+ private:
+  JsonScanner* scan_;
+  const std::string& source_;
+};
 
 bool is_sha256(std::string_view text) {
   return text.size() == 64 &&
@@ -42,50 +53,77 @@ bool is_bare(const std::string& name) {
          name.find('\0') == std::string::npos;
 }
 
-RecordedFile file_of(const Json& row, const std::string& source) {
-  RecordedFile file;
-  file.file = text_of(row, "file", source);
-  file.sha256 = text_of(row, "sha256", source);
-  const auto bytes = json_uint(row, "bytes", source);
-  if (!bytes) throw malformed(source, "an entry of the manifest's outputs lacks `bytes`").value("output", file.file);
-  file.bytes = *bytes;
-  if (!is_bare(file.file))
-    throw malformed(source, "the manifest names a file outside its folder").value("output", file.file);
-  if (!is_sha256(file.sha256))
-    throw malformed(source, "a hash in the manifest is not 64 hexadecimal digits").value("output", file.file);
-  return file;
-}
+// Row by row: half a million of them need no document tree.
+class ManifestReader {
+ public:
+  ManifestReader(std::string_view text, const std::string& source) : source_(source), scan_(text, source) {}
 
-std::string contract_of(const Json& root) {
-  const auto found = root.find("contract");
-  if (found == root.end() || found->is_null()) return "";
-  return found->is_string() ? found->get<std::string>() : found->dump();
-}
+  StoredManifest read() {
+    StoredManifest manifest;
+    manifest.path = source_;
+    Members(&scan_, source_).each([&](std::string_view key) {
+      if (key == "contract") {
+        manifest.contract = scan_.peek() == JsonKind::kString ? scan_.string() : scan_.skip();
+      } else if (key == "outputs") {
+        list(key, [&] { manifest.outputs.push_back(file()); });
+      } else if (key == "tensors") {
+        list(key, [&] { manifest.tensors.push_back(tensor()); });
+      } else {
+        return false;
+      }
+      return true;
+    });
+    scan_.end();
+    return manifest;
+  }
 
-StoredManifest manifest_of(const Json& root, const std::string& source) {
-  if (!root.is_object()) throw malformed(source, "the manifest is no JSON object");
-  StoredManifest manifest;
-  manifest.path = source;
-  manifest.contract = contract_of(root);
-  if (const Json* rows = list_of(root, "outputs", source)) {
-    for (const Json& row : *rows) manifest.outputs.push_back(file_of(row, source));
+ private:
+  template <typename OnRow>
+  void list(std::string_view key, const OnRow& on_row) {
+    if (scan_.peek() != JsonKind::kArray)
+      throw malformed(source_, "`" + std::string(key) + "` of the manifest is no list");
+    scan_.array(on_row);
   }
-  if (const Json* rows = list_of(root, "tensors", source)) {
-    for (const Json& row : *rows)
-      manifest.tensors.push_back({text_of(row, "name", source), json_string(row, "format", source).value_or("")});
-  }
-  return manifest;
-}
 
-template <typename Parse>
-std::optional<StoredManifest> guarded(const std::string& source, Findings* findings, Parse parse) {
-  try {
-    return manifest_of(parse(), source);
-  } catch (const Error& error) {
-    findings->push_back(finding_of(error, "manifest-hash"));
+  RecordedFile file() {
+    RecordedFile file;
+    std::optional<uint64_t> bytes;
+    Members(&scan_, source_).each([&](std::string_view key) {
+      if (key == "file") {
+        file.file = scan_.string();
+      } else if (key == "sha256") {
+        file.sha256 = scan_.string();
+      } else if (key == "bytes") {
+        bytes = whole_number(scan_.number());
+      } else {
+        return false;
+      }
+      return true;
+    });
+    if (!is_bare(file.file))
+      throw malformed(source_, "an entry of the manifest's outputs names no file of its folder")
+          .value("output", file.file);
+    if (!bytes) throw malformed(source_, "an entry of the manifest's outputs lacks `bytes`").value("output", file.file);
+    if (!is_sha256(file.sha256))
+      throw malformed(source_, "a hash in the manifest is not 64 hexadecimal digits").value("output", file.file);
+    file.bytes = *bytes;
+    return file;
   }
-  return std::nullopt;
-}
+
+  RecordedTensor tensor() {
+    RecordedTensor tensor;
+    Members(&scan_, source_).each([&](std::string_view key) {
+      if (key != "name" && key != "format") return false;
+      (key == "name" ? tensor.name : tensor.format) = scan_.string();
+      return true;
+    });
+    if (tensor.name.empty()) throw malformed(source_, "an entry of the manifest's tensors lacks `name`");
+    return tensor;
+  }
+
+  const std::string& source_;
+  JsonScanner scan_;
+};
 
 }  // namespace
 
@@ -99,12 +137,24 @@ std::optional<StoredManifest> read_manifest(const Path& folder, Findings* findin
   const Path path = folder / kFileName;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
-  return guarded(path.string(), findings, [&] { return read_json(path, kLimit); });
+  std::string text;
+  try {
+    text = read_text(path, kLimit);
+  } catch (const Error& error) {
+    findings->push_back(finding_of(error, "manifest-hash"));
+    return std::nullopt;
+  }
+  return parse_manifest(text, path.string(), findings);
 }
 
 std::optional<StoredManifest> parse_manifest(std::string_view text, const std::string& source_name,
                                              Findings* findings) {
-  return guarded(source_name, findings, [&] { return parse_json(text, source_name); });
+  try {
+    return ManifestReader(text, source_name).read();
+  } catch (const Error& error) {
+    findings->push_back(finding_of(error, "manifest-hash"));
+  }
+  return std::nullopt;
 }
 
 }  // namespace nibble

@@ -29,6 +29,18 @@ TEST(StoredManifest, AnEmptyObjectRecordsNothing) {
   EXPECT_TRUE(manifest->outputs.empty());
 }
 
+TEST(StoredManifest, NullIsAsGoodAsAbsent) {
+  Findings findings;
+  const auto manifest = parse_manifest(
+      R"({"outputs": null, "contract": "2a", "tensors": [{"rel_rmse": 1e-3, "format": null, "name": "w\u0041"}]})",
+      "nibble.json", &findings);
+  ASSERT_TRUE(manifest.has_value());
+  EXPECT_EQ(manifest->contract, "2a");
+  ASSERT_EQ(manifest->tensors.size(), 1u);
+  EXPECT_EQ(manifest->tensors[0].name, "wA");
+  EXPECT_EQ(manifest->tensors[0].format, "");
+}
+
 TEST(StoredManifest, WhateverIsMalformedIsAFinding) {
   for (const std::string& text : {
            std::string(""),
@@ -45,6 +57,10 @@ TEST(StoredManifest, WhateverIsMalformedIsAFinding) {
            std::string("{\"outputs\": [{\"file\": \"a\", \"bytes\": 1, \"sha256\": \"xyz\"}]}"),
            std::string("{\"tensors\": [{\"format\": \"f\"}]}"),
            std::string("{\"tensors\": 3}"),
+           std::string("{\"tensors\": [{\"name\": \"\"}]}"),
+           std::string("{\"tensors\": [{\"name\": \"a\", \"name\": \"b\"}]}"),
+           std::string("{\"tensors\": [{\"name\": 1}]}"),
+           std::string("{\"contract\": 1} {}"),
        }) {
     Findings findings;
     EXPECT_FALSE(parse_manifest(text, "nibble.json", &findings).has_value()) << text;
