@@ -103,24 +103,25 @@ NIBBLE_VEC Quantized<V> quantize_e2m1(typename V::F x, const BlockVectors<V>& bl
   return {code, value};
 }
 
-// Magnitude codes with the sign of t, -128 for -0; the value has its sign too.
+// An E4M3 number divided by 256 is the float16 number of the same code, seven bits further up: both have their smallest
+// normal number where the other has it then. The loops compute with quotients and values that are already so divided;
+// division, which may meet scales near the ends of float32, does it last. The code is the value's pattern.
+inline constexpr float kE4m3ToHalf = 0x1p-8f;
+
+template <EncodeMode kMode>
+inline constexpr float kE4m3Unit = kMode.division == Division::kDivide ? 1.0f : kE4m3ToHalf;
+
 template <typename V, EncodeMode kMode>
 NIBBLE_VEC Quantized<V> quantize_e4m3(const EncodeJob& job, typename V::F x, const BlockVectors<V>& block) {
+  constexpr float kUnit = kE4m3Unit<kMode>;
   const auto t = quotient<V, kMode>(x, block);
-  const auto limited = V::min(V::max(t, V::set(-448.0f)), V::set(448.0f));
-  const auto exponent = V::and_int(V::bits(limited), V::set_int(0x7f800000));
-  const auto binade = V::max_int(exponent, V::set_int(__builtin_bit_cast(int32_t, 0x1p-6f)));
-  const auto shifter = V::add_int(binade, V::set_int((20 << 23) + 0x400000));
-  const auto sum = V::add(limited, V::from_bits(shifter));
-  const auto value = V::sub(sum, V::from_bits(shifter));
-  // The sum's last bits count signed steps; each binade above the smallest starts 8 codes further out.
-  const auto steps = V::sub_int(V::bits(sum), shifter);
-  const auto base = V::sub_int(V::template shift_right<20>(binade), V::set_int(121 << 3));
-  auto code = V::add_int(steps, V::with_sign(base, t));
+  const auto limited = V::min(V::max(t, V::set(-448.0f * kUnit)), V::set(448.0f * kUnit));
+  const auto value = round_to_mantissa<V, 3>(limited, 0x1p-6f * kUnit);
+  auto code = V::bits(kMode.division == Division::kDivide ? V::mul(value, V::set(kE4m3ToHalf)) : value);
   if constexpr (kMode.signed_zeros) {
-    code = job.arithmetic.zero_sign == ZeroSign::kKeepSign
-               ? V::where_signed_and_zero(t, value, V::set_int(-128), code)
-               : V::where_negative_and_zero(t, value, V::set_int(-128), code);
+    const auto minus_zero = V::set_int(INT32_MIN);
+    code = job.arithmetic.zero_sign == ZeroSign::kKeepSign ? V::where_signed_and_zero(t, value, minus_zero, code)
+                                                           : V::where_negative_and_zero(t, value, minus_zero, code);
   }
   return {code, value};
 }
@@ -149,19 +150,25 @@ NIBBLE_VEC Quantized<V> quantize(const EncodeJob& job, typename V::F x, const Bl
 
 template <typename V, Element kElement>
 NIBBLE_VEC void store_codes(std::byte* out, const typename V::I* codes) {
+  if constexpr (kElement == Element::kE4M3) return V::store_e4m3_of_halves(out, codes);
   const auto bytes = V::pack(codes);
   if constexpr (kElement == Element::kE2M1) V::store_nibbles(out, V::look_up_with_sign(bytes, kE2m1OfDoubled));
-  if constexpr (kElement == Element::kE4M3) V::store_bytes(out, V::sign_magnitude(bytes));
   if constexpr (kElement == Element::kInt4) V::store_nibbles(out, V::add_bytes(bytes, 8));
   if constexpr (kElement == Element::kInt8) V::store_bytes(out, bytes);
 }
 
-template <typename V, EncodeMode kMode>
+template <typename V, Element kElement, EncodeMode kMode>
 NIBBLE_VEC BlockVectors<V> load_block(const EncodeJob& job, uint64_t b) {
-  return {V::broadcast(job.divisor + b),
-          kMode.division == Division::kDivide ? V::set(0.0f) : V::broadcast(job.reciprocal + b),
-          V::broadcast(job.multiplier + b),
-          kMode.zero_points && job.zero != nullptr ? V::broadcast(job.zero + b) : V::set(0.0f)};
+  BlockVectors<V> block = {V::broadcast(job.divisor + b),
+                           kMode.division == Division::kDivide ? V::set(0.0f) : V::broadcast(job.reciprocal + b),
+                           V::broadcast(job.multiplier + b),
+                           kMode.zero_points && job.zero != nullptr ? V::broadcast(job.zero + b) : V::set(0.0f)};
+  if constexpr (kElement == Element::kE4M3 && kMode.division != Division::kDivide) {
+    block.divisor = V::mul(block.divisor, V::set(1 / kE4m3ToHalf));
+    block.reciprocal = V::mul(block.reciprocal, V::set(kE4m3ToHalf));
+    block.multiplier = V::mul(block.multiplier, V::set(1 / kE4m3ToHalf));
+  }
+  return block;
 }
 
 template <typename V>
@@ -216,12 +223,13 @@ static void encode_loop(const EncodeJob& given, RowSums* sums) {
   if (job.block_cols == kStep / 2) {
     for (; k + kStep <= job.cols; k += kStep) {
       const uint64_t b = k / (kStep / 2);
-      encode_step<V, kElement, kMode>(job, k, load_block<V, kMode>(job, b), load_block<V, kMode>(job, b + 1), &lanes);
+      encode_step<V, kElement, kMode>(job, k, load_block<V, kElement, kMode>(job, b),
+                                      load_block<V, kElement, kMode>(job, b + 1), &lanes);
     }
   } else {
     for (uint64_t b = 0, start = 0; start < job.cols; ++b, start += job.block_cols) {
       const uint64_t end = start + job.block_cols < job.cols ? start + job.block_cols : job.cols;
-      const BlockVectors<V> block = load_block<V, kMode>(job, b);
+      const BlockVectors<V> block = load_block<V, kElement, kMode>(job, b);
       for (; k + kStep <= end; k += kStep) encode_step<V, kElement, kMode>(job, k, block, block, &lanes);
     }
   }
@@ -235,7 +243,7 @@ template <typename V, Element kElement, Division kDivision>
 NIBBLE_VEC double noise_of_block(const EncodeJob& job, uint64_t b) {
   constexpr EncodeMode kWithZeros = {.zero_points = true, .division = kDivision};
   constexpr uint64_t kVectors = kStep / V::kLanes;
-  const BlockVectors<V> block = load_block<V, kWithZeros>(job, b);
+  const BlockVectors<V> block = load_block<V, kElement, kWithZeros>(job, b);
   typename V::Lanes sums = V::zero_lanes();
   const float* x = job.x + b * job.block_cols;
   for (uint64_t k = 0; k < job.block_cols; k += kStep) {

@@ -111,8 +111,17 @@ struct VecAvx2 {
     return {_mm256_or_si256(sizes, signs)};
   }
   // Sign and magnitude: |a| | (a < 0 ? 0x80 : 0).
-  NIBBLE_VEC Bytes sign_magnitude(Bytes a) {
-    return {_mm256_or_si256(_mm256_abs_epi8(a.v), _mm256_and_si256(a.v, _mm256_set1_epi8(static_cast<char>(0x80))))};
+  // Codes of 32 E4M3 numbers, from the float32 patterns of these divided by 256.
+  NIBBLE_VEC void store_e4m3_of_halves(std::byte* p, const I* a) {
+    const __m256i packed = _mm256_packus_epi16(e4m3_words(a[0], a[1]), e4m3_words(a[2], a[3]));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
+  }
+  NIBBLE_VEC __m256i e4m3_words(I a, I b) {
+    const __m128i low = _mm256_cvtps_ph(from_bits(a), _MM_FROUND_TO_NEAREST_INT);
+    const __m128i high = _mm256_cvtps_ph(from_bits(b), _MM_FROUND_TO_NEAREST_INT);
+    const __m256i halves = _mm256_set_m128i(high, low);
+    const __m256i signs = _mm256_and_si256(_mm256_srli_epi16(halves, 8), _mm256_set1_epi16(0x80));
+    return _mm256_or_si256(signs, _mm256_and_si256(_mm256_srli_epi16(halves, 7), _mm256_set1_epi16(0x7f)));
   }
   NIBBLE_VEC void store_bytes(std::byte* p, Bytes a) {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);

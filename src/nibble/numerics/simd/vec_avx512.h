@@ -99,8 +99,15 @@ struct VecAvx512 {
     const __m256i signs = _mm256_and_si256(_mm256_srli_epi16(a.v, 4), _mm256_set1_epi8(8));
     return {_mm256_or_si256(sizes, signs)};
   }
-  NIBBLE_VEC Bytes sign_magnitude(Bytes a) {
-    return {_mm256_or_si256(_mm256_abs_epi8(a.v), _mm256_and_si256(a.v, _mm256_set1_epi8(static_cast<char>(0x80))))};
+  // Codes of 32 E4M3 numbers, from the float32 patterns of these divided by 256.
+  NIBBLE_VEC void store_e4m3_of_halves(std::byte* p, const I* a) {
+    const __m256i low = _mm512_cvtps_ph(from_bits(a[0]), _MM_FROUND_TO_NEAREST_INT);
+    const __m256i high = _mm512_cvtps_ph(from_bits(a[1]), _MM_FROUND_TO_NEAREST_INT);
+    const __m512i halves = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    const __m512i signs = _mm512_srli_epi16(halves, 8), sizes = _mm512_srli_epi16(halves, 7);
+    constexpr int kFirstWhereThird = 0xe4;  // of three operands: the third picks between the first and the second
+    const __m512i words = _mm512_ternarylogic_epi32(signs, sizes, _mm512_set1_epi16(0x80), kFirstWhereThird);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi16_epi8(words));
   }
   NIBBLE_VEC void store_bytes(std::byte* p, Bytes a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v); }
   NIBBLE_VEC void store_nibbles(std::byte* p, Bytes a) {
