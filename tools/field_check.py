@@ -148,7 +148,16 @@ def check_producer(report, folder, source, producer):
     report.add(not wrong and count > 0, f"{producer}: {count - len(wrong)} of {count} stored tensors are its bytes")
 
 
+def remade_stack(name, weight):
+    """ModelOpt's tensors of a stack of (K, N) matrices: one second-level scale for all."""
+    parts = [tiny_quant.modelopt_nvfp4(matrix.T.contiguous(), [weight]) for matrix in weight]
+    laid_back = {part: torch.stack([made[part].T for made in parts]).contiguous() for part in ("weight", "weight_scale")}
+    return {name: laid_back["weight"], f"{name}_weight_scale": laid_back["weight_scale"], f"{name}_weight_scale_2": parts[0]["weight_scale_2"]}
+
+
 def remade(producer, config, weights, name, weight, stored):
+    if producer == "modelopt" and f"{name}_weight_scale" in stored:
+        return remade_stack(name, weight)
     module = name.removesuffix("weight")
     if not any(module + part in stored for part in ("weight_packed", "weight_scale")):
         return None
@@ -238,7 +247,7 @@ def runs(families, formats):
             yield family, kind, [], None
             if family != "gpt_oss":
                 yield family, kind, ["--bit-exact-with", "compressed-tensors"], "compressed-tensors"
-        if family != "gpt_oss" and "nvfp4" in formats:
+        if "nvfp4" in formats:
             yield family, "nvfp4", ["--layout", "modelopt"], None
             yield family, "nvfp4", ["--layout", "modelopt", "--bit-exact-with", "modelopt"], "modelopt"
         if family == "gpt_oss" and "mxfp4" in formats:  # by default it is written in its own layout

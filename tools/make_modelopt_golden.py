@@ -14,6 +14,7 @@ import contextlib
 import io
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import warnings
@@ -34,8 +35,10 @@ def recipe():
 
 
 def quantized(name, tensors):
+    """Of a linear module, or of a stack whose parts have its name and a tail (gpt-oss)."""
     module = name.rpartition(".")[0]
-    return f"{module}.weight_scale" in tensors
+    stack = re.sub("_weight_scale(_2)?$", "", name)
+    return f"{module}.weight_scale" in tensors or f"{stack}_weight_scale" in tensors
 
 
 def export(family, folder):

@@ -56,10 +56,28 @@ def modelopt_format(weight, scale):
     return {0: "fp8_tensor", 1: "fp8_channel"}.get(scale.dim(), "fp8_block")
 
 
+STACK_PARTS = ("_weight_scale", "_weight_scale_2", "_input_scale")
+
+
+def modelopt_stack(name, tensors):
+    """A stack of modules that compute with (K, N): quantized along K, then laid back. Each matrix as a linear layer's."""
+    dense = []
+    for codes, scale in zip(tensors[name], tensors[f"{name}_weight_scale"]):
+        stored = {"weight": codes.T.contiguous(), "weight_scale": scale.T.contiguous(), "weight_scale_2": tensors[f"{name}_weight_scale_2"]}
+        shape = torch.empty(codes.shape[1], 2 * codes.shape[0], dtype=torch.bfloat16, device="meta")
+        dense.append(mo.dequantize("nvfp4", shape, stored).to(torch.bfloat16).T)
+    return torch.stack(dense).contiguous()
+
+
 def modelopt(folder):
     _, tensors = read(folder)
     dense = {}
     for name, weight in tensors.items():
+        if f"{name}_weight_scale" in tensors:
+            dense[name] = modelopt_stack(name, tensors)
+            continue
+        if any(name.endswith(part) and name.removesuffix(part) in tensors for part in STACK_PARTS):
+            continue
         module, _, last = name.rpartition(".")
         if last in ("weight_scale", "weight_scale_2", "input_scale"):
             continue

@@ -49,7 +49,9 @@ const DeclaredSizes* ReadContext::declared_for(std::span<const std::string_view>
 
 bool Convention::can_write(const Format& /*format*/) const { return false; }
 
-ExpertForm Convention::expert_form() const { return ExpertForm::kPerExpert; }
+ExpertForm Convention::expert_form(std::string_view /*family*/) const { return ExpertForm::kPerExpert; }
+bool Convention::takes_whole_slices(const WriteRequest& /*request*/) const { return false; }
+bool Convention::one_second_scale(const WriteRequest& /*request*/) const { return false; }
 
 bool Convention::is_own_layout_of(std::string_view /*family*/, const Format& /*format*/) const { return false; }
 

@@ -95,6 +95,7 @@ struct WriteRequest {
   std::vector<uint64_t> shape;           // (…, N, K)
   Element model_dtype = Element::kBF16;  // scale dtype where the convention uses the model's
   SecondLevel second_level = SecondLevel::kNone;
+  bool transposed = false;  // the family's module computes with (…, K, N): layouts that keep a module's axes follow it
 };
 
 struct PartDecl {
@@ -151,13 +152,17 @@ class Convention {
 
   // ---- writing (defaults: nothing can be written)
   virtual bool can_write(const Format& format) const;
-  virtual ExpertForm expert_form() const;
+  virtual ExpertForm expert_form(std::string_view family) const;
   // Is this how releases of model family `family` are written in `format` (gpt-oss: its own blocks)? Then it is the
   // default layout for that family's 16-bit checkpoints too.
   virtual bool is_own_layout_of(std::string_view family, const Format& format) const;
   virtual SecondLevel second_level() const;
+  // Does emit() want whole slices, whose rows are not bytes in a row of their own?
+  virtual bool takes_whole_slices(const WriteRequest& request) const;
+  // Do all slices of the stack share one second-level scale?
+  virtual bool one_second_scale(const WriteRequest& request) const;
   virtual std::vector<PartDecl> declare(const WriteRequest& request) const;
-  // Turns encoded rows into part bytes. Row cuts are multiples of 128 (or the end).
+  // Turns encoded rows into part bytes. Row cuts are multiples of 128 (or the end, or takes_whole_slices()).
   virtual std::vector<PartRun> emit(const WriteRequest& request, uint64_t slice, uint64_t row_begin,
                                     const EncodedView& rows) const;
   // Sets quantization_config in `config`; extra files by name ("hf_quant_config.json").

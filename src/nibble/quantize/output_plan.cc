@@ -88,7 +88,7 @@ class Planner {
     plan_.model_dtype = model_dtype();
     const bool forms = model_.family != nullptr;
     const ExpertForm native = forms ? native_form(model_) : ExpertForm::kAsSource;
-    const ExpertForm form = forms && plan_.layout != nullptr ? plan_.layout->expert_form() : native;
+    const ExpertForm form = forms && plan_.layout != nullptr ? plan_.layout->expert_form(model_.family_name) : native;
     const ExpertForm kept = model_.from_gguf ? native : ExpertForm::kAsSource;
     plan_.outs = arrange_outputs(model_, {form, kept, &decisions});
     refuse_illegal_shapes();
@@ -194,6 +194,10 @@ class Planner {
       if (!weight.format.is_dense()) out.reason += fmt::format("; decoded from {}", weight.format.name);
     }
     if (out.format.two_level) out.fusion = fusion_key(out.param);
+    if (out.convention->one_second_scale(out.request(plan_.model_dtype))) {
+      out.one_scale = true;
+      out.fusion = out.name;
+    }
   }
 
   // A target is not begun with options that its first weight would refuse: a journal of them would stand in the way of
@@ -414,7 +418,12 @@ uint64_t OutWeight::cols() const {
 }
 
 WriteRequest OutWeight::request(Element model_dtype) const {
-  return {name, format, shape, model_dtype, format.two_level ? convention->second_level() : SecondLevel::kNone};
+  return {name,
+          format,
+          shape,
+          model_dtype,
+          format.two_level ? convention->second_level() : SecondLevel::kNone,
+          param.transposed_when_dense && shape.size() == 3};
 }
 
 std::vector<PartDecl> parts_of(const OutputPlan& plan, const OutWeight& out, const Checkpoint& source) {

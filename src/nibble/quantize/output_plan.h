@@ -46,7 +46,8 @@ struct OutWeight {
   std::vector<uint64_t> part_offsets;  // of the stored tensors (parts_of), absolute in the shard
   std::vector<uint32_t> raw_tensors;   // kRawCopy: source tensor of each part
   uint32_t shard = 0;
-  std::string fusion;  // equal, non-empty: share one second-level scale
+  std::string fusion;      // equal, non-empty: share one second-level scale, slice by slice
+  bool one_scale = false;  // all slices share it as well
 
   uint64_t slices() const;
   uint64_t rows() const;

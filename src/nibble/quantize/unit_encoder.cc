@@ -69,7 +69,8 @@ class UnitEncoder {
       const uint64_t slices = weight.route == Route::kRawCopy ? 1 : weight.slices();
       for (uint64_t slice = 0; slice < slices; ++slice) {
         const Task task{o, index, slice};
-        const std::string key = weight.fusion.empty() ? "" : fmt::format("{}#{}", weight.fusion, slice);
+        const std::string key =
+            weight.fusion.empty() ? "" : fmt::format("{}#{}", weight.fusion, weight.one_scale ? 0 : slice);
         if (!key.empty()) {
           const auto [it, added] = by_fusion.try_emplace(key, steps.size());
           if (!added) {
@@ -109,6 +110,8 @@ class UnitEncoder {
   }
 
   uint64_t chunk_rows(const OutWeight& weight) const {
+    if (weight.convention != nullptr && weight.convention->takes_whole_slices(weight.request(c_.plan->model_dtype)))
+      return weight.rows();
     const uint64_t row_bytes = std::max<uint64_t>(1, weight.cols() * 2);
     return std::max(kRowCut, c_.chunk_bytes / row_bytes / kRowCut * kRowCut);
   }
@@ -302,10 +305,26 @@ class UnitEncoder {
             std::max(result(step[i]).largest_scale_change, reports[i].largest_relative_change);
       }
     }
+    if (out(step.front()).one_scale) refuse_differing_scales(step, matrices);
     for (size_t i = 0; i < step.size(); ++i) {
       matrices[i].tensor_scale = moved_scale(step[i], matrices[i].tensor_scale);
       matrices[i].format = out(step[i]).format;
       emit_whole(step[i], matrices[i]);
+    }
+  }
+
+  void refuse_differing_scales(const Step& step, const std::vector<EncodedMatrix>& matrices) const {
+    for (size_t i = 1; i < step.size(); ++i) {
+      const float first = matrices.front().tensor_scale.value, other = matrices[i].tensor_scale.value;
+      if (first == other) continue;
+      throw Error("this layout holds one second-level scale for a whole stack, and these matrices have several")
+          .file(source_file(step[i]))
+          .tensor(out(step[i]).name)
+          .value("slice", step[i].slice)
+          .value("second_level_scale", static_cast<double>(other))
+          .value("of_slice_0", static_cast<double>(first))
+          .way_out("--unify-scales, which rounds block scales again")
+          .way_out("--layout compressed-tensors, which keeps them apart");
     }
   }
 
@@ -318,7 +337,7 @@ class UnitEncoder {
   }
 
   void emit_whole(const Task& task, const EncodedMatrix& matrix) {
-    const uint64_t step = chunk_rows(out(task)) * 4;
+    const uint64_t step = chunk_rows(out(task));
     for (uint64_t begin = 0; begin < matrix.rows; begin += step) {
       emit(task, begin, cut_rows(matrix, begin, std::min(step, matrix.rows - begin)));
     }
@@ -327,24 +346,24 @@ class UnitEncoder {
 
   void recast(const Step& step) {
     const OutWeight& first = out(step.front());
-    std::vector<EncodedMatrix> matrices;
-    for (const Task& task : step) matrices.push_back(encoded(task));
-    const ExactRecast* cast = exact_recast(matrices.front().format, first.format);
+    const ExactRecast* cast = exact_recast(first_source(step.front()).format, first.format);
     NIBBLE_CHECK(cast != nullptr);
+    // Twice over the step: all slices of a stack may belong to it, too much to hold.
     std::vector<ExponentSpan> spans;
     ExponentSpan all;
-    for (const EncodedMatrix& matrix : matrices) {
-      spans.push_back(cast->scan(matrix.view()));
+    for (const Task& task : step) {
+      spans.push_back(cast->scan(encoded(task).view()));
       all.add(spans.back());
     }
-    const bool shared = all.empty() || all.high - all.low <= cast->max_span;
+    const bool shared = first.one_scale || all.empty() || all.high - all.low <= cast->max_span;
     const SecondLevel level = first.format.two_level ? first.convention->second_level() : SecondLevel::kNone;
     for (size_t i = 0; i < step.size(); ++i) {
       const ExponentSpan& span = shared ? all : spans[i];
       if (!span.empty() && span.high - span.low > cast->max_span) refuse_span(step[i], span, cast->max_span);
-      EncodedMatrix target = EncodedMatrix::make(out(step[i]).format, matrices[i].rows, matrices[i].cols);
+      const EncodedMatrix source = encoded(step[i]);
+      EncodedMatrix target = EncodedMatrix::make(out(step[i]).format, source.rows, source.cols);
       target.tensor_scale = cast->tensor_scale(target.format, span, level);
-      if (!cast->convert(matrices[i].view(), target.tensor_scale, target.mutable_view()))
+      if (!cast->convert(source.view(), target.tensor_scale, target.mutable_view()))
         refuse_span(step[i], span, cast->max_span);
       result(step[i]).note =
           shared ? "exact"

@@ -80,7 +80,7 @@ class Dense final : public Convention {
     return format.is_dense() &&
            (format.element == Element::kBF16 || format.element == Element::kF16 || format.element == Element::kF32);
   }
-  ExpertForm expert_form() const override { return ExpertForm::kAsSource; }
+  ExpertForm expert_form(std::string_view /*family*/) const override { return ExpertForm::kAsSource; }
 
   std::vector<PartDecl> declare(const WriteRequest& request) const override {
     return {{PartKind::kCodes, {request.name, dtype_of(request.format.element), request.shape}}};

@@ -45,7 +45,7 @@ class GptOss final : public Convention {
   }
 
   bool can_write(const Format& format) const override { return format.name == mxfp4_format().name; }
-  ExpertForm expert_form() const override { return ExpertForm::kFusedInterleaved; }
+  ExpertForm expert_form(std::string_view /*family*/) const override { return ExpertForm::kFusedInterleaved; }
   bool is_own_layout_of(std::string_view family, const Format& format) const override {
     return family == "gpt_oss" && can_write(format);
   }

@@ -41,7 +41,7 @@ TEST(GptOss, GoldenBlocksInAllSpellings) {
     expect_cuts_equal_whole(test.checkpoint(), test.weight(name));
   }
   EXPECT_EQ(test.weight("e.gate_up_proj_bias").format.name, "bf16");
-  EXPECT_EQ(test.weight("e.gate_up_proj").convention->expert_form(), ExpertForm::kFusedInterleaved);
+  EXPECT_EQ(test.weight("e.gate_up_proj").convention->expert_form(""), ExpertForm::kFusedInterleaved);
   EXPECT_TRUE(test.findings().empty());
 }
 

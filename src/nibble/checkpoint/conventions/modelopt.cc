@@ -1,7 +1,8 @@
 // NVIDIA ModelOpt's exports (FORMATS.md §7): `weight` with `weight_scale`, and for NVFP4 `weight_scale_2`, a float32
 // that multiplies. Fused stacks have the same parts as tails ("experts.gate_up_proj_weight_scale"). INT4 is packed
-// along the rows. Weights whose input is scaled (pre_quant_scale) or that carry low-rank factors are listed and copied,
-// but not decoded: their bytes alone are not the weight.
+// along the rows, and stacks of (E, K, N) modules lie as these compute (modelopt_stacks.h). Weights whose input is
+// scaled (pre_quant_scale) or that carry low-rank factors are listed and copied, but not decoded: their bytes alone are
+// not the weight.
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "nibble/checkpoint/conventions/config_writer.h"
 #include "nibble/checkpoint/conventions/fp4_weights.h"
 #include "nibble/checkpoint/conventions/modelopt_int4.h"
+#include "nibble/checkpoint/conventions/modelopt_stacks.h"
 #include "nibble/checkpoint/conventions/rows.h"
 #include "nibble/checkpoint/conventions/stored_formats.h"
 
@@ -23,6 +25,7 @@ constexpr std::array<std::string_view, 10> kSuffixes = {
 constexpr std::array<std::string_view, 3> kMethods = {"modelopt", "modelopt_fp4", "modelopt_mixed"};
 constexpr Fp4Names kPlain{"weight", "weight_scale", "weight_scale_2", "input_scale"};
 constexpr Fp4Names kFused{"", "_weight_scale", "_weight_scale_2", "_input_scale"};
+constexpr uint32_t kTransposed = 1;  // Weight::variant
 constexpr std::string_view kAlgorithm = "W4A16_NVFP4";
 // The exporter's release whose layout is written; readers look for the name.
 constexpr const char* kLayoutVersion = "0.47.0";
@@ -47,12 +50,20 @@ class Modelopt final : public Convention {
     claim_pair(&claim, kFused);
   }
 
-  bool rows_contiguous(const Weight& weight) const override { return weight.row_order == RowOrder::kPlain; }
+  bool rows_contiguous(const Weight& weight) const override {
+    return weight.row_order == RowOrder::kPlain && weight.variant != kTransposed;
+  }
   EncodedMatrix read(const Checkpoint& checkpoint, const Weight& weight, uint64_t slice, uint64_t row_begin,
                      uint64_t rows) const override;
 
   bool can_write(const Format& format) const override { return format == nvfp4_format(); }
+  // Modules that compute with (E, K, N) stay fused; the others are taken apart, as its export does.
+  ExpertForm expert_form(std::string_view family) const override {
+    return family == "gpt_oss" ? ExpertForm::kFusedInterleaved : ExpertForm::kPerExpert;
+  }
   SecondLevel second_level() const override { return SecondLevel::kMultiply; }
+  bool takes_whole_slices(const WriteRequest& request) const override { return request.transposed; }
+  bool one_second_scale(const WriteRequest& request) const override { return request.transposed; }
   std::vector<PartDecl> declare(const WriteRequest& request) const override;
   std::vector<PartRun> emit(const WriteRequest& request, uint64_t slice, uint64_t row_begin,
                             const EncodedView& rows) const override;
@@ -98,7 +109,9 @@ void Modelopt::claim_pair(Claim* claim, const Fp4Names& names) {
   std::string name = claim->name_of(names.codes);
   const DeclaredSizes* declared = claim->context().declared_for(kMethods);
   if (is_pair_type(weight->dtype)) {
-    if (looks_like_fp4(*weight, *scale) || (scale->dtype == Dtype::kU8 && second != nullptr)) {
+    if (is_transposed_stack(*weight, *scale)) {
+      claim_transposed_stack(claim, names, std::move(name), kTransposed);
+    } else if (looks_like_fp4(*weight, *scale) || (scale->dtype == Dtype::kU8 && second != nullptr)) {
       claim_fp4_weight(claim, names, std::move(name));
     } else if (weight->dtype == Dtype::kU8 && is_float_scale(*scale)) {
       claim_modelopt_int4(claim, names, std::move(name), declared);
@@ -129,6 +142,7 @@ EncodedMatrix Modelopt::read(const Checkpoint& checkpoint, const Weight& weight,
         .way_out("export again with an algorithm that scales weights only, such as NVFP4");
   }
   if (weight.format.element == Element::kInt4) return read_modelopt_int4(checkpoint, weight, slice, row_begin, rows);
+  if (weight.variant == kTransposed) return read_transposed_stack(checkpoint, weight, slice, row_begin, rows);
   if (weight.format.element == Element::kE2M1) {
     return read_fp4_weight(checkpoint, weight, slice, row_begin, rows, SecondLevel::kMultiply);
   }
@@ -136,6 +150,7 @@ EncodedMatrix Modelopt::read(const Checkpoint& checkpoint, const Weight& weight,
 }
 
 std::vector<PartDecl> Modelopt::declare(const WriteRequest& request) const {
+  if (request.transposed) return declare_transposed_stack(request, kFused);
   const RequestShape shape = request_shape(request);
   const bool fused = request.name == module_of(request.name);
   const Fp4Names& names = fused ? kFused : kPlain;
@@ -150,6 +165,7 @@ std::vector<PartDecl> Modelopt::declare(const WriteRequest& request) const {
 
 std::vector<PartRun> Modelopt::emit(const WriteRequest& request, uint64_t slice, uint64_t row_begin,
                                     const EncodedView& rows) const {
+  if (request.transposed) return emit_transposed_stack(request, slice, rows);
   std::vector<PartRun> runs{code_run(request, 0, slice, row_begin, rows),
                             scale_run(request, 1, slice, row_begin, rows)};
   if (row_begin == 0) runs.push_back(second_run(2, slice, rows, SecondLevel::kMultiply));

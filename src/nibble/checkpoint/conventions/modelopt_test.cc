@@ -93,6 +93,47 @@ TEST(Modelopt, AFusedStackHasASecondScaleForEachExpert) {
   expect_cuts_equal_whole(test.checkpoint(), test.weight("x.gate_up_proj"));
 }
 
+// The same values as from a plain stack, byte by byte the other way round.
+TEST(Modelopt, AStackOfTransposedModulesIsReadAsTheyCompute) {
+  constexpr uint64_t kRows = 6, kCols = 32;
+  const auto codes = noise(2 * kRows * kCols / 2, 7), scales = scale_bytes(2 * kRows * kCols / 16, 8);
+  const auto transposed = [](const std::vector<std::byte>& bytes, uint64_t depth) {
+    std::vector<std::byte> out(bytes.size());
+    for (uint64_t e = 0; e < 2; ++e) {
+      for (uint64_t r = 0; r < kRows; ++r) {
+        for (uint64_t d = 0; d < depth; ++d) out[(e * depth + d) * kRows + r] = bytes[(e * kRows + r) * depth + d];
+      }
+    }
+    return out;
+  };
+  TestCheckpoint test;
+  test.settings(kSettings)
+      .add("x.down_proj", Dtype::kU8, {2, kCols / 2, kRows}, transposed(codes, kCols / 2))
+      .add("x.down_proj_weight_scale", Dtype::kF8E4M3, {2, kCols / 16, kRows}, transposed(scales, kCols / 16))
+      .add("x.down_proj_weight_scale_2", Dtype::kF32, {}, bytes_of<float>({0.5F}))
+      .add("y.down_proj", Dtype::kU8, {2, kRows, kCols / 2}, codes)
+      .add("y.down_proj_weight_scale", Dtype::kF8E4M3, {2, kRows, kCols / 16}, scales)
+      .add("y.down_proj_weight_scale_2", Dtype::kF32, {}, bytes_of<float>({0.5F}));
+  EXPECT_TRUE(test.findings().empty());
+  EXPECT_EQ(test.weight("x.down_proj").shape, (std::vector<uint64_t>{2, kRows, kCols}));
+  for (uint64_t slice = 0; slice < 2; ++slice)
+    EXPECT_EQ(test.values("x.down_proj", slice), test.values("y.down_proj", slice));
+  EXPECT_EQ(test.values("x.down_proj", 1)[kCols + 3], nvfp4_value(codes, scales, kCols, 0.5F, kRows + 1, 3));
+  expect_cuts_equal_whole(test.checkpoint(), test.weight("x.down_proj"));
+}
+
+TEST(Modelopt, ATransposedStackNeedsItsSecondScale) {
+  for (const uint64_t count : {0u, 3u}) {
+    TestCheckpoint test;
+    test.settings(kSettings)
+        .add("x.down_proj", Dtype::kU8, {2, 16, 6})
+        .add("x.down_proj_weight_scale", Dtype::kF8E4M3, {2, 2, 6});
+    if (count != 0) test.add("x.down_proj_weight_scale_2", Dtype::kF32, {count});
+    ASSERT_EQ(test.findings().size(), 1u);
+    EXPECT_EQ(test.findings()[0].rule, count == 0 ? "unmatched-part" : "bad-shape");
+  }
+}
+
 TEST(Modelopt, Int4IsPackedAlongTheRowsInTwosComplement) {
   TestCheckpoint test;
   // Rows 0 and 1 of the first column: 0x8 = -8 and 0x7 = 7.
