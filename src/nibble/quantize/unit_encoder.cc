@@ -296,11 +296,7 @@ class UnitEncoder {
     for (const Task& task : step) matrices.push_back(encoded(task));
     if (c_.request->unify_scales && out(step.front()).format.two_level) {
       const auto reports = unify_second_level(matrices);
-      for (size_t i = 0; i < step.size(); ++i) {
-        result(step[i]).changed_scales += reports[i].changed;
-        result(step[i]).largest_scale_change =
-            std::max(result(step[i]).largest_scale_change, reports[i].largest_relative_change);
-      }
+      for (size_t i = 0; i < step.size(); ++i) result(step[i]).scale_changes.add(reports[i], step[i].slice);
     }
     for (size_t i = 0; i < step.size(); ++i) {
       matrices[i].tensor_scale = moved_scale(step[i], matrices[i].tensor_scale);

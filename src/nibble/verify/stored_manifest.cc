@@ -72,7 +72,8 @@ StoredManifest manifest_of(const Json& root, const std::string& source) {
   }
   if (const Json* rows = list_of(root, "tensors", source)) {
     for (const Json& row : *rows)
-      manifest.tensors.push_back({text_of(row, "name", source), json_string(row, "format", source).value_or("")});
+      manifest.tensors.push_back({text_of(row, "name", source), json_string(row, "format", source).value_or(""),
+                                  read_scale_changes(row, source).second_scales});
   }
   return manifest;
 }
