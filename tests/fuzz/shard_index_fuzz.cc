@@ -9,14 +9,17 @@
 #include "nibble/base/check.h"
 #include "nibble/base/error.h"
 #include "nibble/base/json.h"
+#include "nibble/base/json_non_finite.h"
 #include "nibble/checkpoint/shard_index.h"
 
 namespace {
 
-// What the library parses. It also refuses numbers beyond a double, which the scanner passes over if nobody reads them.
+// What the library parses, words for non-finite numbers replaced. It also refuses numbers beyond a double, which the
+// scanner passes over if nobody reads them.
 bool is_json(std::string_view text) {
   try {
-    (void)nibble::Json::parse(text);
+    const nibble::FiniteText finite = nibble::without_non_finite(text);
+    (void)nibble::Json::parse(finite.non_finite.empty() ? text : finite.replaced);
     return true;
   } catch (const nibble::Json::out_of_range&) {
     return true;

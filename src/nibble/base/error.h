@@ -50,6 +50,7 @@ class Error : public std::exception {
   const std::string& tensor() const { return tensor_; }
   const std::vector<std::pair<std::string, std::string>>& values() const { return values_; }
   const std::vector<std::string>& ways_out() const { return ways_out_; }
+  const std::vector<std::string>& contexts() const { return context_; }
 
  private:
   void render();

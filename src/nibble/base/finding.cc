@@ -15,6 +15,7 @@ const char* severity_name(Severity severity) {
 
 Finding finding_of(const Error& error, std::string rule) {
   std::string message = error.message();
+  for (const auto& doing : error.contexts()) message += " [while " + doing + "]";
   for (const auto& way : error.ways_out()) message += "; try: " + way;
   return {Severity::kError, std::move(rule), error.file(), error.tensor(), std::move(message), error.values()};
 }

@@ -25,6 +25,13 @@ TEST(Finding, OfAnErrorAndBack) {
   EXPECT_FALSE(back.ways_out().empty());
 }
 
+TEST(Finding, KeepsWhatWasBeingDoneAndEveryWayOut) {
+  const Error error =
+      Error("no such rule").context("reading the recipe").context("verifying").way_out("copy it").way_out("leave it");
+  EXPECT_EQ(finding_of(error, "r").message,
+            "no such rule [while reading the recipe] [while verifying]; try: copy it; try: leave it");
+}
+
 TEST(Finding, OnlyErrorsThrow) {
   Findings findings{{Severity::kNote, "a", "", "", "note", {}}, {Severity::kWarning, "b", "", "", "warning", {}}};
   EXPECT_FALSE(has_error(findings));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nibble/base/error.h"
+#include "nibble/base/json_non_finite.h"
 
 namespace nibble {
 namespace {
@@ -20,14 +21,16 @@ constexpr size_t kQuotedBytes = 200;
 // every new key of an ordered object up from the front: 500,000 names take more than ten minutes.
 class StrictBuilder : public nlohmann::json_sax<Json> {
  public:
-  explicit StrictBuilder(const std::string& source_name) : source_(source_name) {}
+  // `non_finite`: numbers that the text had words for.
+  StrictBuilder(const std::string& source_name, const std::vector<NonFinite>& non_finite)
+      : source_(source_name), next_(non_finite.begin()), end_(non_finite.end()) {}
   Json take() { return std::move(root_); }
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(value); }
-  bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t& /*text*/) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add_number(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add_number(value); }
+  bool number_float(number_float_t value, const string_t& /*text*/) override { return add_number(value); }
   bool string(string_t& value) override { return add(std::move(value)); }
   bool binary(binary_t& /*value*/) override { return false; }  // no such thing in text
   bool start_object(size_t /*size*/) override { return open(Json::object()); }
@@ -73,6 +76,12 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     return true;
   }
 
+  template <typename T>
+  bool add_number(T value) {
+    if (next_ == end_ || next_->number != numbers_++) return add(value);
+    return add((next_++)->value);
+  }
+
   bool open(Json container) {
     if (open_.size() == kMaxJsonDepth)
       throw Error("JSON is nested too deeply")
@@ -97,6 +106,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   }
 
   const std::string& source_;
+  std::vector<NonFinite>::const_iterator next_, end_;
+  uint64_t numbers_ = 0;  // seen so far; counted only while some are to come
   Json root_;
   std::vector<Json*> open_;  // the containers being filled, outermost first
   std::string key_;          // of the next value of an object
@@ -111,7 +122,9 @@ const Json* member(const Json& object, const std::string& key) {
 std::string described(const Json& value) {
   if (value.is_object()) return fmt::format("an object of {} members", value.size());
   if (value.is_array()) return fmt::format("an array of {} values", value.size());
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, kQuotedBytes);
+  std::string text;
+  append_json(&text, value);
+  return text.substr(0, kQuotedBytes);
 }
 
 [[noreturn]] void refuse_type(const Json& value, const std::string& key, const std::string& source_name,
@@ -128,14 +141,24 @@ Json parse_json(std::string_view text, const std::string& source_name) {
   // The library takes a zero byte for the end of the text and would not see what follows.
   if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
     throw Error("not valid JSON: a zero byte").file(source_name).value("byte", zero).way_out("fetch the file again");
-  StrictBuilder builder(source_name);
+  const FiniteText finite = without_non_finite(text);
+  if (!finite.non_finite.empty()) text = finite.replaced;
+  StrictBuilder builder(source_name, finite.non_finite);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
 }
 
 Json read_json(const Path& path, uint64_t limit) { return parse_json(read_text(path, limit), path.string()); }
 
-std::string json_text(const Json& value) { return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string json_text(const Json& value) {
+  std::string text;
+  append_json(&text, value);
+  return text + "\n";
+}
+
+std::string strict_json_text(const Json& value) {
+  return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 std::optional<uint64_t> json_uint(const Json& object, const std::string& key, const std::string& source_name) {
   const Json* value = member(object, key);
@@ -153,6 +176,7 @@ std::optional<double> json_double(const Json& object, const std::string& key, co
   const Json* value = member(object, key);
   if (value == nullptr) return std::nullopt;
   if (!value->is_number()) refuse_type(*value, key, source_name, "a number");
+  if (!std::isfinite(value->get<double>())) refuse_type(*value, key, source_name, "a finite number");
   return value->get<double>();
 }
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "nibble/base/error.h"
@@ -49,6 +51,55 @@ TEST(Json, KeepsTheOrderOfKeys) {
   EXPECT_EQ(parse_json(text, "t").dump(), text);
 }
 
+TEST(Json, ReadsAndWritesWhatPythonDoes) {
+  const char* text = "{\n  \"limit\": [\n    0.0,\n    Infinity,\n    -Infinity,\n    NaN\n  ],\n  \"a\": 7\n}\n";
+  const Json value = parse_json(text, "t");
+  EXPECT_EQ(value["limit"][0].get<double>(), 0);
+  EXPECT_EQ(value["limit"][1].get<double>(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(value["limit"][2].get<double>(), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(value["limit"][3].get<double>()));
+  EXPECT_EQ(value["a"].get<int>(), 7);
+  EXPECT_EQ(json_text(value), text);
+  EXPECT_EQ(parse_json(strict_json_text(value), "t")["limit"][1], Json());
+  EXPECT_EQ(json_text(parse_json("NaN", "t")), "NaN\n");
+  // Numbers before, between and after keep their places.
+  EXPECT_EQ(json_text(parse_json(R"([-1,2.5e+3,NaN,-0.5,Infinity,3e-1,{"NaN":"Infinity","b":-Infinity},1])", "t")),
+            json_text(parse_json("[-1,2500.0,NaN,-0.5,Infinity,0.3,{\"NaN\":\"Infinity\",\"b\":-Infinity},1]", "t")));
+  EXPECT_EQ(parse_json(R"({"a\"": "[NaN", "b": [12, NaN]})", "t")["b"][0], Json(12));
+  EXPECT_EQ(parse_json(R"(["\\", 5, "NaN"])", "t").dump(), R"(["\\",5,"NaN"])");
+}
+
+TEST(Json, RefusesOtherSpellingsOfWhatIsNoNumber) {
+  for (const char* text :
+       {"nan",        "inf",       "Inf",       "-NaN",       "+Infinity",  "--Infinity",  "Infinit",      "Infinityy",
+        "NaNNaN",     "1Infinity", "Infinity1", "1NaN",       "[NaN1]",     "-[Infinity]", "[1 Infinity]", "{NaN: 1}",
+        "{Infinity}", "\"NaN",     "NaN\"\"",   "Infinity.0", "- Infinity", "tNaN",        "NaN NaN",      "[NaN,]"})
+    EXPECT_NE(refusal(text), "accepted") << text;
+  // The byte is that of the text as it was given.
+  EXPECT_THAT(refusal("[Infinity, -Infinity, x]"), HasSubstr("byte 22"));
+  const auto nested = [](size_t depth) { return std::string(depth, '[') + "NaN" + std::string(depth, ']'); };
+  EXPECT_EQ(refusal(nested(kMaxJsonDepth)), "accepted");
+  EXPECT_THAT(refusal(nested(kMaxJsonDepth + 1)), HasSubstr("nested too deeply"));
+}
+
+TEST(Json, TextIsThatOfTheLibrary) {
+  const char* text = R"({"a": [], "b": {}, "c": [[1, {"d": "x\u00e9\n"}], null, true, 1e300, -7], "\"": {"e": [{}]}})";
+  EXPECT_EQ(json_text(parse_json(text, "t")), parse_json(text, "t").dump(2) + "\n");
+}
+
+TEST(Json, TypedAccessRefusesWhatIsNoNumber) {
+  const Json value = parse_json(R"({"eps": NaN, "size": Infinity})", "t");
+  try {
+    json_double(value, "eps", "config.json");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("`eps` should be a finite number"), HasSubstr("eps NaN")));
+  }
+  EXPECT_THROW(json_uint(value, "size", "t"), Error);
+  EXPECT_THROW(json_uint(value, "eps", "t"), Error);
+  EXPECT_THROW(json_string(value, "eps", "t"), Error);
+}
+
 TEST(Json, RefusesDoubleKeysAtAnyDepth) {
   EXPECT_THAT(refusal(R"({"a": 1, "b": 2, "a": 3})"), AllOf(HasSubstr("twice"), HasSubstr("key a")));
   EXPECT_THAT(refusal(R"([{"x": {"deep": 1, "deep": 1}}])"), HasSubstr("key deep"));
@@ -84,7 +135,7 @@ TEST(Json, NamesTheByteFromZero) {
 }
 
 TEST(Json, RefusesWhatOnlyLooksLikeJson) {
-  for (const char* text : {"{'a': 1}", "[1,]", "{\"a\":1,}", "NaN", "[Infinity]", "// x\n1", "/* x */ 1", "01", "+1",
+  for (const char* text : {"{'a': 1}", "[1,]", "{\"a\":1,}", "nan", "[Infinity", "// x\n1", "/* x */ 1", "01", "+1",
                            ".5", "1.", "tru", "{a: 1}", "\"\\x41\"", "\"a\nb\"", "\"open", "{\"a\":1", "[1 2]"})
     EXPECT_THAT(refusal(text), HasSubstr("not valid JSON")) << text;
 }

@@ -84,7 +84,7 @@ JsonKind JsonScanner::peek() {
     case 'f': return JsonKind::kBool;
     case 'n': return JsonKind::kNull;
     default:
-      if (*at_ != '-' && !is_digit(*at_)) fail("a value");
+      if (*at_ != '-' && !is_digit(*at_) && non_finite_word().empty()) fail("a value");
       return JsonKind::kNumber;
   }
 }
@@ -183,9 +183,23 @@ void JsonScanner::digits() {
   while (at_ < end_ && is_digit(*at_)) ++at_;
 }
 
+// NaN, Infinity or -Infinity here, if they are accepted; else "".
+std::string_view JsonScanner::non_finite_word() const {
+  if (!non_finite_) return {};
+  const std::string_view rest(at_, static_cast<size_t>(end_ - at_));
+  for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+    if (rest.substr(0, word.size()) == word) return word;
+  }
+  return {};
+}
+
 std::string_view JsonScanner::number() {
   skip_space();
   const char* const start = at_;
+  if (const std::string_view word = non_finite_word(); !word.empty()) {
+    at_ += word.size();
+    return word;
+  }
   if (at_ < end_ && *at_ == '-') ++at_;
   if (at_ < end_ && *at_ == '0') {
     ++at_;

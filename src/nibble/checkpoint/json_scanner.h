@@ -1,6 +1,7 @@
 // A strict, forward-only JSON reader over memory, for the containers' headers and indexes: hundreds of thousands of
-// small values that are read once and need no document tree. It accepts what base/json.h accepts, with two things left
-// to the caller: a key standing twice (the caller keeps the names anyway), and a number too large for its reader.
+// small values that are read once and need no document tree. It accepts what base/json.h accepts (Python's NaN and
+// Infinity only if asked to), with two things left to the caller: a key standing twice (the caller keeps the names
+// anyway), and a number too large for its reader.
 //
 //   JsonScanner scan(text, "model.safetensors");
 //   scan.object([&](std::string_view key) { … scan.string() … });   // the callback consumes the key's value
@@ -20,10 +21,17 @@ namespace nibble {
 
 enum class JsonKind : uint8_t { kObject, kArray, kString, kNumber, kBool, kNull };
 
+enum class NonFiniteNumbers : uint8_t { kRefuse, kAccept };
+
 class JsonScanner {
  public:
-  JsonScanner(std::string_view text, const std::string& source_name)
-      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()), source_(source_name) {}
+  JsonScanner(std::string_view text, const std::string& source_name,
+              NonFiniteNumbers non_finite = NonFiniteNumbers::kRefuse)
+      : begin_(text.data()),
+        at_(begin_),
+        end_(begin_ + text.size()),
+        source_(source_name),
+        non_finite_(non_finite == NonFiniteNumbers::kAccept) {}
 
   // What the next value is, by its first character; Error if no value starts here.
   JsonKind peek();
@@ -80,6 +88,7 @@ class JsonScanner {
   }
   void enter(char open, const char* what);
   void literal(std::string_view word);
+  std::string_view non_finite_word() const;
   void digits();
   void unescape();
   uint32_t hex4();
@@ -91,6 +100,7 @@ class JsonScanner {
   const char* at_;
   const char* end_;
   const std::string& source_;
+  bool non_finite_;
   std::string unescaped_;
   int depth_ = 0;
 };

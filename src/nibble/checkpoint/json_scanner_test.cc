@@ -15,9 +15,9 @@ using testing::value_of;
 
 const std::string kSource = "file.json";
 
-bool accepts(std::string_view text) {
+bool accepts(std::string_view text, NonFiniteNumbers non_finite = NonFiniteNumbers::kRefuse) {
   try {
-    JsonScanner scan(text, kSource);
+    JsonScanner scan(text, kSource, non_finite);
     scan.skip();
     scan.end();
     return true;
@@ -31,6 +31,19 @@ std::string scanned(std::string_view text) {
   std::string found(scan.string());
   scan.end();
   return found;
+}
+
+TEST(JsonScanner, NumbersOfPythonOnlyIfAskedTo) {
+  for (const char* text : {"NaN", "Infinity", "-Infinity", "[1,NaN , -Infinity]", R"({"a":Infinity})"}) {
+    EXPECT_FALSE(accepts(text)) << text;
+    EXPECT_TRUE(accepts(text, NonFiniteNumbers::kAccept)) << text;
+    EXPECT_NO_THROW(parse_json(text, kSource)) << text;
+  }
+  for (const char* text : {"nan", "-NaN", "+Infinity", "Infinit", "-Infinit", "Infinity1", "1Infinity", "NaNNaN", "N",
+                           "I", "-", "{NaN:1}", "[NaN 1]"}) {
+    EXPECT_FALSE(accepts(text, NonFiniteNumbers::kAccept)) << text;
+    EXPECT_THROW(parse_json(text, kSource), Error) << text;
+  }
 }
 
 TEST(JsonScanner, AgreesWithTheLibraryOnWhatIsJson) {

@@ -22,7 +22,8 @@ bool is_bare(std::string_view file) {
 
 class IndexParser {
  public:
-  IndexParser(std::string_view text, const std::string& source_name) : scan_(text, source_name), source_(source_name) {}
+  IndexParser(std::string_view text, const std::string& source_name)
+      : scan_(text, source_name, NonFiniteNumbers::kAccept), source_(source_name) {}
 
   ShardIndex parse() {
     if (scan_.peek() != JsonKind::kObject) throw refuse("the index is not a JSON object");

@@ -28,7 +28,8 @@ TEST(ShardIndex, FilesInOrderOfFirstMention) {
 
 TEST(ShardIndex, TotalSizeIsAdvisory) {
   for (const char* metadata :
-       {"{}", "null", "[]", R"({"total_size":"12"})", R"({"total_size":1.5})", R"({"total_size":-1})", "3"}) {
+       {"{}", "null", "[]", R"({"total_size":"12"})", R"({"total_size":1.5})", R"({"total_size":-1})", "3",
+        R"({"total_size":NaN})", R"({"total_size":-Infinity,"x":[Infinity]})"}) {
     const ShardIndex index = parse(std::string(R"({"metadata":)") + metadata + R"(,"weight_map":{"a":"f"}})");
     EXPECT_FALSE(index.total_size) << metadata;
   }

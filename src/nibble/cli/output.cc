@@ -28,7 +28,7 @@ void print_out(const std::string& text) {
   }
 }
 
-void print_json(const Json& value) { print_out(json_text(value)); }
+void print_json(const Json& value) { print_out(strict_json_text(value)); }
 
 std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   if (rows.empty()) return "";

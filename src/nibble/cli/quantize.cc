@@ -115,10 +115,7 @@ Json result_json(const QuantizeResult& result) {
     entry["rel_rmse"] = row.rel_rmse < 0 ? Json() : Json(row.rel_rmse);
     entry["snr_db"] = row.rel_rmse < 0 || row.lossless ? Json() : Json(row.snr_db);
     if (!row.note.empty()) entry["note"] = row.note;
-    if (row.changed_scales > 0) {
-      entry["changed_scales"] = row.changed_scales;
-      entry["largest_scale_change"] = row.largest_scale_change;
-    }
+    if (row.scale_changes) add_scale_changes(*row.scale_changes, &entry);
     json["tensors"].push_back(std::move(entry));
   }
   json["notes"] = result.notes;
@@ -140,6 +137,27 @@ std::string dry_run_text(const QuantizeResult& result) {
     rows.push_back({row.action, row.format, row.role, printable(row.name), row.reason});
   return table_text(rows) + fmt::format("\n{} in, {} out; nothing was written (--dry-run)\n",
                                         human_bytes(result.bytes_in), human_bytes(result.bytes_out));
+}
+
+// Gate and up (q, k and v) after --unify-scales: how much was changed, and where most.
+std::string scale_changes_text(const QuantizeResult& result) {
+  uint64_t weights = 0, changed = 0, second = 0;
+  const QuantizeRow* worst = nullptr;
+  for (const QuantizeRow& row : result.tensors) {
+    if (!row.scale_changes) continue;
+    ++weights;
+    changed += row.scale_changes->changed();
+    second += row.scale_changes->second_scales.size();
+    if (worst == nullptr || row.scale_changes->largest_relative_change > worst->scale_changes->largest_relative_change)
+      worst = &row;
+  }
+  if (worst == nullptr) return "";
+  std::string text = fmt::format("second-level scales unified: {} changed in {} weights, and {} block scales with them",
+                                 with_commas(second), with_commas(weights), with_commas(changed));
+  if (second > 0)
+    text += fmt::format("; rounding moved a block's scale by {:.2f}% at most ({}). nibble.json lists every change",
+                        100 * worst->scale_changes->largest_relative_change, printable(worst->name));
+  return text + "\n";
 }
 
 std::string result_text(const QuantizeResult& result) {
@@ -174,6 +192,7 @@ std::string result_text(const QuantizeResult& result) {
   text += fmt::format("{} in, {} out, {:.2f} s, {:.2f} GB/s of input, peak memory {} (buffers up to {})\n",
                       human_bytes(result.bytes_in), human_bytes(result.bytes_out), result.seconds,
                       result.input_gb_per_s, human_bytes(result.peak_rss_bytes), human_bytes(result.buffer_bytes));
+  text += scale_changes_text(result);
   if (!result.finished)
     text += fmt::format("this worker is done; {} shard{} left to other workers\n", result.shards_left,
                         result.shards_left == 1 ? " is" : "s are");

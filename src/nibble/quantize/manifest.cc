@@ -42,10 +42,7 @@ Json tensor_row(const Checkpoint& source, const OutWeight& out, const QuantizeRe
   // JSON has no infinity: null says that nothing was lost.
   row["snr_db"] = rounded && std::isfinite(result.errors.snr_db()) ? Json(result.errors.snr_db()) : Json();
   if (!result.note.empty()) row["note"] = result.note;
-  if (request.unify_scales && out.route == Route::kMove) {
-    row["changed_scales"] = result.changed_scales;
-    row["largest_scale_change"] = result.largest_scale_change;
-  }
+  if (request.unify_scales && out.route == Route::kMove) add_scale_changes(result.scale_changes, &row);
   Json inputs = Json::object();
   uint32_t last = UINT32_MAX;
   for (const Piece& piece : out.pieces) {
@@ -107,7 +104,8 @@ void ManifestWriter::write() {
   text_.clear();
 }
 
-uint64_t record_bytes(const Checkpoint& source, const Model& model, const OutputPlan& plan, const Json& recipe) {
+uint64_t record_bytes(const Checkpoint& source, const Model& model, const OutputPlan& plan,
+                      const QuantizeRequest& request, const Json& recipe) {
   constexpr uint64_t kRow = 250;    // keys, punctuation, role, action, format, rule and two numbers of full length
   constexpr uint64_t kInput = 40;   // quotes and 32 digits
   constexpr uint64_t kFile = 200;   // with 64 digits
@@ -115,6 +113,8 @@ uint64_t record_bytes(const Checkpoint& source, const Model& model, const Output
   uint64_t rows = 0;
   for (const OutWeight& out : plan.outs) {
     rows += kRow + out.name.size() + out.reason.size();
+    if (request.unify_scales && out.route == Route::kMove && out.format.two_level)
+      rows += scale_changes_bytes(out.slices());
     uint32_t last = UINT32_MAX;
     for (const Piece& piece : out.pieces) {
       if (piece.weight == last) continue;

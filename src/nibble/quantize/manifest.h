@@ -46,7 +46,8 @@ class ManifestWriter {
 
 // What nibble.json and the journal (which holds the same rows until the end) will take at most, to within a few per
 // cent: for the question whether the disk has room, before anything is written.
-uint64_t record_bytes(const Checkpoint& source, const Model& model, const OutputPlan& plan, const Json& recipe);
+uint64_t record_bytes(const Checkpoint& source, const Model& model, const OutputPlan& plan,
+                      const QuantizeRequest& request, const Json& recipe);
 
 inline constexpr const char* kManifestName = "nibble.json";
 

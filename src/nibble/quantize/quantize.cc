@@ -46,10 +46,7 @@ QuantizeRow row_of(const Json& tensor) {
     row.snr_db = row.lossless ? 0 : tensor.at("snr_db").get<double>();
   }
   if (tensor.contains("note")) row.note = tensor.at("note");
-  if (tensor.contains("changed_scales")) {
-    row.changed_scales = tensor.at("changed_scales");
-    row.largest_scale_change = tensor.at("largest_scale_change");
-  }
+  if (tensor.contains("changed_scales")) row.scale_changes = read_scale_changes(tensor, kManifestName);
   return row;
 }
 
@@ -155,7 +152,7 @@ class Run {
 
   void check_space() const {
     uint64_t needed = plan_.bytes_out + side_bytes(source_, texts_) +
-                      record_bytes(source_, model_, plan_, recipe_json(model_, plan_, request_));
+                      record_bytes(source_, model_, plan_, request_, recipe_json(model_, plan_, request_));
     needed += index_bytes(plan_, source_);
     std::error_code ignored;
     for (const OutShard& shard : plan_.shards) {

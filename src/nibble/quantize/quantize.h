@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "nibble/quantize/request.h"
+#include "nibble/quantize/scale_changes.h"
 
 namespace nibble {
 
@@ -19,8 +21,7 @@ struct QuantizeRow {
   double rel_rmse = -1, snr_db = 0;  // rel_rmse < 0: nothing was rounded
   bool lossless = false;             // rounded without any error: snr is infinite
   std::string note;
-  uint64_t changed_scales = 0;
-  double largest_scale_change = 0;
+  std::optional<ScaleChanges> scale_changes;  // --unify-scales, of weights that it concerns
 };
 
 struct QuantizeResult {

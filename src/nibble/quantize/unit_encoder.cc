@@ -299,11 +299,7 @@ class UnitEncoder {
     for (const Task& task : step) matrices.push_back(encoded(task));
     if (c_.request->unify_scales && out(step.front()).format.two_level) {
       const auto reports = unify_second_level(matrices);
-      for (size_t i = 0; i < step.size(); ++i) {
-        result(step[i]).changed_scales += reports[i].changed;
-        result(step[i]).largest_scale_change =
-            std::max(result(step[i]).largest_scale_change, reports[i].largest_relative_change);
-      }
+      for (size_t i = 0; i < step.size(); ++i) result(step[i]).scale_changes.add(reports[i], step[i].slice);
     }
     if (out(step.front()).one_scale) refuse_differing_scales(step, matrices);
     for (size_t i = 0; i < step.size(); ++i) {

@@ -12,15 +12,15 @@
 
 #include "nibble/numerics/quantizer.h"
 #include "nibble/quantize/output_plan.h"
+#include "nibble/quantize/scale_changes.h"
 
 namespace nibble {
 
 // What is known of an output weight once it has been made.
 struct OutResult {
-  ErrorSums errors;                 // count 0: nothing was rounded
-  uint64_t changed_scales = 0;      // --unify-scales
-  double largest_scale_change = 0;  // relative
-  std::string note;                 // what the plan could not know: "exact", "two second-level scales: …"
+  ErrorSums errors;            // count 0: nothing was rounded
+  ScaleChanges scale_changes;  // --unify-scales
+  std::string note;            // what the plan could not know: "exact", "two second-level scales: …"
 };
 
 struct UnitResult {

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "nibble/base/error.h"
 #include "nibble/base/parallel.h"
 #include "nibble/base/progress.h"
 #include "nibble/numerics/decode.h"
 #include "nibble/numerics/scale_rule.h"
+#include "nibble/quantize/unify_scales.h"
 
 namespace nibble {
 namespace {
@@ -50,10 +52,13 @@ std::vector<std::pair<uint64_t, uint64_t>> sample_runs(const Format& format, uin
 
 class Comparison {
  public:
-  Comparison(const VerifyContext& context, const MatrixPlace& own, const MatrixPlace& base)
+  // `recorded`: the second-level scale's change, or null.
+  Comparison(const VerifyContext& context, const MatrixPlace& own, const MatrixPlace& base,
+             const SecondScaleChange* recorded)
       : context_(context),
         own_(own),
         base_(base),
+        recorded_(recorded),
         own_weight_(context.model->table.weights()[own.weight]),
         base_weight_(context.base_model->table.weights()[base.weight]) {}
 
@@ -82,7 +87,8 @@ class Comparison {
         std::min(rows_at_once(own_weight_, kRunBytes), std::max<uint64_t>(rows_at_once(base_weight_, kRunBytes), 1)),
         1);
     const uint64_t at_once = needs_whole() ? own_.rows : step;
-    ErrorSums sums;
+    const bool unified = recorded_ != nullptr && !row->rounded && own_weight_.format.two_level;
+    ErrorSums sums, change, off_record;
     float amax = 0;
     for (uint64_t at = 0; at < own_.rows; at += at_once) {
       const uint64_t count =
@@ -90,19 +96,38 @@ class Comparison {
       const auto base = read_matrix_rows(*context_.base, base_weight_, base_, at, count);
       const auto own = read_matrix_rows(*context_.checkpoint, own_weight_, own_, at, count);
       sums.add(difference(base, own));
+      if (unified) {
+        const auto changed = read_matrix_rows(*context_.base, base_weight_, base_, at, count,
+                                              [this](EncodedMatrix& rows) { apply_record(rows); });
+        change.add(difference(base, changed));
+        off_record.add(difference(changed, own));
+      }
       for (const float x : base) amax = std::max(amax, std::fabs(x));
       if (context_.options->quick) break;
     }
     row->rel_rmse = sums.rel_rmse();
     row->snr_db = sums.snr_db();
-    row->expected_rel_rmse = expected(amax);
+    if (unified) {
+      row->expected_rel_rmse = change.rel_rmse();
+      row->change_rel_rmse = change.rel_rmse();
+      row->off_record = off_record.rel_rmse();
+      return;
+    }
+    const Expected expected = this->expected(amax);
+    row->expected_rel_rmse = expected.rel_rmse;
+    if (recorded_ != nullptr) row->change_rel_rmse = expected.change;
+  }
+
+  // A BASE with another second-level scale is not what was changed, and stays as it is.
+  void apply_record(EncodedMatrix& rows) const {
+    if (rows.tensor_scale.value == recorded_->from) rescale(rows, {rows.tensor_scale.level, recorded_->to});
   }
 
   bool needs_whole() const {
     return rows_at_once(own_weight_, 0) == own_weight_.rows() || rows_at_once(base_weight_, 0) == base_weight_.rows();
   }
 
-  double expected(float amax) {
+  Expected expected(float amax) {
     const Format& format = own_weight_.format;
     std::vector<float> rows;
     uint64_t count = 0;
@@ -111,21 +136,53 @@ class Comparison {
       rows.insert(rows.end(), part.begin(), part.end());
       count += run;
     }
-    const auto sums = expected_errors(format, rows, count, amax);
-    return sums ? sums->rel_rmse() : family_of(format).typical_rel_rmse(format);
+    const auto found = expected_errors(format, rows, count, amax, recorded_);
+    return found.value_or(Expected{family_of(format).typical_rel_rmse(format), 0});
   }
 
   const VerifyContext& context_;
   const MatrixPlace& own_;
   const MatrixPlace& base_;
+  const SecondScaleChange* recorded_;
   const Weight& own_weight_;
   const Weight& base_weight_;
 };
 
+// Multiplies the second-level scale as the record has it. The larger one of a pair is kept, whichever way it is stored.
+void enlarge_second_level(const SecondScaleChange& recorded, EncodedMatrix* matrix) {
+  const float ratio = recorded.from / recorded.to;
+  const float factor = ratio < 1 ? 1 / ratio : ratio;
+  TensorScale larger = matrix->tensor_scale;
+  larger.value = larger.level == SecondLevel::kDivide ? larger.value / factor : larger.value * factor;
+  rescale(*matrix, larger);
+}
+
+// The changes of second-level scales that the manifest records, by weight and slice.
+class RecordedChanges {
+ public:
+  explicit RecordedChanges(const StoredManifest* manifest) {
+    if (manifest == nullptr) return;
+    for (const RecordedTensor& tensor : manifest->tensors) {
+      if (!tensor.second_scales.empty()) by_name_.emplace(tensor.name, &tensor.second_scales);
+    }
+  }
+
+  const SecondScaleChange* find(const std::string& name, uint64_t slice) const {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return nullptr;
+    const auto& changes = *found->second;
+    const auto change = std::find_if(changes.begin(), changes.end(), [&](const auto& c) { return c.slice == slice; });
+    return change == changes.end() ? nullptr : &*change;
+  }
+
+ private:
+  std::unordered_map<std::string, const std::vector<SecondScaleChange>*> by_name_;
+};
+
 }  // namespace
 
-std::optional<ErrorSums> expected_errors(const Format& format, const std::vector<float>& rows, uint64_t count,
-                                         float amax) {
+std::optional<Expected> expected_errors(const Format& format, const std::vector<float>& rows, uint64_t count,
+                                        float amax, const SecondScaleChange* recorded) {
   const uint64_t cols = count == 0 ? 0 : rows.size() / count;
   const DenseView view = view_of(rows, count, cols);
   std::vector<float> decoded(rows.size());
@@ -133,7 +190,7 @@ std::optional<ErrorSums> expected_errors(const Format& format, const std::vector
     EncodedMatrix dense = EncodedMatrix::make(format, count, cols);
     convert(view, format.element, dense.codes.data());
     decode(dense, decoded);
-    return difference(rows, decoded);
+    return Expected{difference(rows, decoded).rel_rmse(), 0};
   }
   if (family_of(format).default_rule.empty() || check_shape(format, count, cols)) return std::nullopt;
   const Quantizer quantizer({format, default_rule(format)});
@@ -142,7 +199,11 @@ std::optional<ErrorSums> expected_errors(const Format& format, const std::vector
   MutableEncodedView out = matrix.mutable_view();
   if (quantizer.encode(view, matrix.tensor_scale, out, nullptr)) return std::nullopt;
   decode(matrix, decoded);
-  return difference(rows, decoded);
+  if (recorded == nullptr || !format.two_level) return Expected{difference(rows, decoded).rel_rmse(), 0};
+  enlarge_second_level(*recorded, &matrix);
+  std::vector<float> changed(rows.size());
+  decode(matrix, changed);
+  return Expected{difference(rows, changed).rel_rmse(), difference(decoded, changed).rel_rmse()};
 }
 
 std::vector<AgainstRow> compare_with_base(const VerifyContext& context) {
@@ -156,11 +217,13 @@ std::vector<AgainstRow> compare_with_base(const VerifyContext& context) {
     pairs.emplace_back(i, partner);
     bytes += own.places()[i].rows * own.places()[i].cols;
   }
+  const RecordedChanges recorded(context.manifest);
   std::vector<AgainstRow> rows(pairs.size());
   Progress progress("compare", bytes, context.options->quiet);
   parallel_for(pairs.size(), context.options->threads, [&](uint64_t i) {
     const MatrixPlace& place = own.places()[pairs[i].first];
-    rows[i] = Comparison(context, place, *pairs[i].second).run();
+    const std::string& name = context.model->table.weights()[place.weight].name;
+    rows[i] = Comparison(context, place, *pairs[i].second, recorded.find(name, place.slice)).run();
     progress.add(place.rows * place.cols);
   });
   return rows;

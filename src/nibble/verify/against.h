@@ -15,9 +15,14 @@ namespace nibble {
 // All rows are compared, a sample with --quick. Reads in parallel; the sums do not depend on the number of threads.
 std::vector<AgainstRow> compare_with_base(const VerifyContext& context);
 
-// Errors of `rows` (count, K) quantized with the default rule of `format`, decoded again; nullopt if this format is
-// only read, never written.
-std::optional<ErrorSums> expected_errors(const Format& format, const std::vector<float>& rows, uint64_t count,
-                                         float amax);
+struct Expected {
+  double rel_rmse = 0;
+  double change = 0;  // what the recorded change of a second-level scale adds by itself
+};
+
+// Errors of `rows` (count, K) quantized with the default rule of `format`, given another second-level scale if one is
+// recorded, and decoded again; nullopt if this format is only read, never written.
+std::optional<Expected> expected_errors(const Format& format, const std::vector<float>& rows, uint64_t count,
+                                        float amax, const SecondScaleChange* recorded = nullptr);
 
 }  // namespace nibble

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "nibble/numerics/decode.h"
+
 namespace nibble {
 namespace {
 
@@ -103,11 +105,14 @@ const MatrixPlace* MatrixMap::find(const std::string& key) const {
 }
 
 std::vector<float> read_matrix_rows(const Checkpoint& checkpoint, const Weight& weight, const MatrixPlace& place,
-                                    uint64_t begin, uint64_t count) {
+                                    uint64_t begin, uint64_t count, const std::function<void(EncodedMatrix&)>& change) {
   if (count == 0) return {};
   const uint64_t first = place.row_begin + begin * place.row_step;
   const uint64_t stored = (count - 1) * place.row_step + 1;
-  std::vector<float> rows = read_rows_f32(checkpoint, weight, place.slice, first, stored);
+  EncodedMatrix encoded = read_rows(checkpoint, weight, place.slice, first, stored);
+  if (change) change(encoded);
+  std::vector<float> rows(encoded.rows * encoded.cols);
+  decode(encoded, rows);
   if (place.cols != weight.cols()) {
     std::vector<float> columns(count * place.cols);
     for (uint64_t i = 0; i < columns.size(); ++i)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -40,9 +41,10 @@ class MatrixMap {
 };
 
 // Rows [begin, begin + count) of a matrix, decoded, (count, K) contiguous. Reads the whole slice where its layout
-// demands that.
+// demands that. `change`, if given, is applied to the stored rows before they are decoded.
 std::vector<float> read_matrix_rows(const Checkpoint& checkpoint, const Weight& weight, const MatrixPlace& place,
-                                    uint64_t begin, uint64_t count);
+                                    uint64_t begin, uint64_t count,
+                                    const std::function<void(EncodedMatrix&)>& change = {});
 
 // Rows to read at once: about `bytes` of float32, or all where rows cannot be read apart.
 uint64_t rows_at_once(const Weight& weight, uint64_t bytes);

@@ -147,7 +147,9 @@ void add_rows(const EncodedMatrix& rows, const RowPlace& place, WeightStats* sta
   }
   if (!blocks_are_plain(rows)) return;
   BlockCounter(rows, !own_scales || stats->scales.zeros > 0, stats).run();
-  if (format.zero == ZeroPoint::kCode) measure_shifts(rows, stats);
+  if (format.zero != ZeroPoint::kCode) return;
+  measure_shifts(rows, stats);
+  add_zero_classes(rows, &stats->zero_classes);
 }
 
 }  // namespace nibble

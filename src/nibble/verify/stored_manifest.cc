@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "nibble/base/error.h"
+#include "nibble/base/json.h"
 #include "nibble/checkpoint/json_scanner.h"
 
 namespace nibble {
@@ -113,6 +115,11 @@ class ManifestReader {
   RecordedTensor tensor() {
     RecordedTensor tensor;
     Members(&scan_, source_).each([&](std::string_view key) {
+      if (key == "second_scales") {
+        const Json row{{key, parse_json(scan_.skip(), source_)}};
+        tensor.second_scales = read_scale_changes(row, source_).second_scales;
+        return true;
+      }
       if (key != "name" && key != "format") return false;
       (key == "name" ? tensor.name : tensor.format) = scan_.string();
       return true;

@@ -11,6 +11,7 @@
 
 #include "nibble/base/file.h"
 #include "nibble/base/finding.h"
+#include "nibble/quantize/scale_changes.h"
 
 namespace nibble {
 
@@ -21,8 +22,9 @@ struct RecordedFile {
 };
 
 struct RecordedTensor {
-  std::string name;    // logical, as Weight::name
-  std::string format;  // Format::name, or "" where nothing is recorded
+  std::string name;                              // logical, as Weight::name
+  std::string format;                            // Format::name, or "" where nothing is recorded
+  std::vector<SecondScaleChange> second_scales;  // --unify-scales
 };
 
 struct StoredManifest {

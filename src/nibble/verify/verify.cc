@@ -70,6 +70,19 @@ void rederive_if_possible(const VerifyContext& context, const std::optional<Base
   report->rederived = rederive(context, &report->findings);
 }
 
+// A file without tensors is whole and valid, and still no checkpoint.
+void check_not_empty(const Checkpoint& checkpoint, Findings* findings) {
+  // Where a file could not be read, that is what is wrong.
+  if (!checkpoint.tensors().empty() || has_error(*findings)) return;
+  findings->push_back({Severity::kError,
+                       "no-tensors",
+                       checkpoint.path().string(),
+                       "",
+                       "there is no tensor in it: nothing was checked. Fetch the weights again, or save the model "
+                       "again",
+                       {{"files", std::to_string(checkpoint.files().size())}, {"tensors", "0"}}});
+}
+
 ScanOptions scan_options(const VerifyOptions& options, const Checkpoint& checkpoint,
                          const std::optional<StoredManifest>& manifest) {
   ScanOptions scan;
@@ -89,6 +102,7 @@ VerifyReport verify(const Path& path, const VerifyOptions& options) {
   Findings& findings = report.findings;
   const Checkpoint checkpoint = Checkpoint::scan(path, open_options(options), &findings);
   const std::string name = path.string();
+  check_not_empty(checkpoint, &findings);
   Model model;
   guarded("bad-config", name, &findings, [&] { model = load_model(checkpoint, &findings); });
   const auto manifest = read_manifest(checkpoint.folder(), &findings);

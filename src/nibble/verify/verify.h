@@ -33,7 +33,12 @@ struct AgainstRow {
   bool rounded = false;  // its format is not the base's: an error is expected
   double rel_rmse = 0, snr_db = 0;
   double expected_rel_rmse = 0;  // what the format gives on these base weights with its default rule
-  std::string problem;           // "" or why it could not be compared
+  // --unify-scales: the error that the manifest's record of a changed second-level scale explains by itself. The
+  // expected error holds it.
+  std::optional<double> change_rel_rmse;
+  // And BASE is what was changed: the distance to what the record makes of it, which should be none.
+  std::optional<double> off_record;
+  std::string problem;  // "" or why it could not be compared
 };
 
 // What --rederive has compared (rederive.h).

@@ -56,6 +56,22 @@ TEST(Verify, C51_missing_and_extra_files) {
   EXPECT_TRUE(names(report, "index-mismatch", "other.safetensors")) << text_of(report.findings);
 }
 
+TEST(Verify, AFileWithoutTensorsIsNoCheckpoint) {
+  for (const bool config : {false, true}) {
+    const TempDir dir;
+    TinyCheckpoint tiny;
+    if (config) tiny.config() = Json{{"model_type", "unknown"}};
+    tiny.write(dir / "m");
+    const VerifyReport report = verify_quietly(dir / "m");
+    EXPECT_FALSE(report.ok);
+    const Findings found = of_rule(report, "no-tensors");
+    ASSERT_EQ(found.size(), 1u) << text_of(report.findings);
+    EXPECT_NE(found[0].message.find("Fetch the weights again"), std::string::npos);
+    EXPECT_EQ(value_of(found[0], "files"), "1");
+  }
+  EXPECT_TRUE(of_rule(verify_tiny(TinyCheckpoint::qwen3_moe()), "no-tensors").empty());
+}
+
 TEST(Verify, ShortFile) {
   const TempDir dir;
   TinyCheckpoint::qwen3_moe().write(dir / "m");

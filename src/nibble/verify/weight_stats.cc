@@ -48,6 +48,7 @@ void merge(const WeightStats& from, WeightStats* to) {
   to->shift_sum += from.shift_sum;
   to->shift_squares += from.shift_squares;
   to->nonzero_mins += from.nonzero_mins;
+  to->zero_classes.merge(from.zero_classes);
   to->nans += from.nans;
   to->infinities += from.infinities;
   keep_lowest(from.first_bad, &to->first_bad);

@@ -16,6 +16,7 @@
 #include "nibble/base/finding.h"
 #include "nibble/checkpoint/weight_table.h"
 #include "nibble/numerics/encoded.h"
+#include "nibble/verify/zero_classes.h"
 
 namespace nibble {
 
@@ -56,6 +57,7 @@ struct WeightStats {
   int64_t shift_sum = 0;
   uint64_t shift_squares = 0;
   uint64_t nonzero_mins = 0;
+  ZeroClasses zero_classes;  // of 4-bit elements
 
   // ---- dense weights
   uint64_t nans = 0, infinities = 0;

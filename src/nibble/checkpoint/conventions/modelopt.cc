@@ -5,6 +5,7 @@
 // not the weight.
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "nibble/base/error.h"
 #include "nibble/checkpoint/conventions/byte_weights.h"
@@ -71,19 +72,55 @@ class Modelopt final : public Convention {
                                                                 Json* config) const override;
 
  private:
-  bool claim_scaled_input(Claim* claim) const;
+  static bool claim_scaled_input(Claim* claim);
   static void claim_pair(Claim* claim, const Fp4Names& names);
 };
 
+// What is behind the codes of a scaled weight: the format's name and the matrix' shape.
+struct ScaledMatrix {
+  std::string format;
+  std::vector<uint64_t> shape;
+};
+
+std::optional<ScaledMatrix> scaled_matrix(const StoredTensor& weight, const StoredTensor* scale) {
+  ScaledMatrix matrix{"", weight.shape};
+  if (weight.shape.size() < 2) return std::nullopt;
+  if (scale == nullptr) {
+    if (is_pair_type(weight.dtype)) return std::nullopt;
+    matrix.format = opaque_format(dtype_name(weight.dtype)).name;
+  } else if (!is_float_scale(*scale)) {
+    matrix.format = "nvfp4";
+    if (weight.dtype != Dtype::kF4) matrix.shape.back() *= 2;
+  } else if (weight.dtype == Dtype::kU8) {
+    matrix.format = "int4";
+    matrix.shape[matrix.shape.size() - 2] *= 2;
+  } else {
+    matrix.format = weight.dtype == Dtype::kI8 ? "int8" : "fp8";
+  }
+  return matrix;
+}
+
 // Value of W is not in the codes alone: W[o][k] = decoded[o][k] * pre_quant_scale[k], plus the low-rank product.
-bool Modelopt::claim_scaled_input(Claim* claim) const {
+bool Modelopt::claim_scaled_input(Claim* claim) {
   const bool low_rank = claim->get("svdquant_lora_a") != nullptr || claim->get("svdquant_lora_b") != nullptr;
   const StoredTensor* weight = claim->get("weight");
-  const StoredTensor* scale = claim->get("weight_scale");
-  if (weight == nullptr || (!low_rank && claim->get("pre_quant_scale") == nullptr)) return false;
-  if (scale == nullptr) return false;
-  const std::string base = is_float_scale(*scale) ? weight->dtype == Dtype::kU8 ? "int4" : "fp8" : "nvfp4";
-  claim->add(claim->name_of("weight"), opaque_format(base + (low_rank ? "-svd" : "-awq")), weight->shape).opaque = true;
+  const StoredTensor* factors = claim->get("pre_quant_scale");
+  if (weight == nullptr || (!low_rank && factors == nullptr)) return false;
+  const auto matrix = scaled_matrix(*weight, claim->get("weight_scale"));
+  if (!matrix) return false;
+  if (factors != nullptr && element_count(*factors) != matrix->shape.back()) {
+    claim->bad_shape(
+        "pre_quant_scale", "weight", "each column of the weight needs one factor",
+        {{"columns", std::to_string(matrix->shape.back())}, {"factors", std::to_string(element_count(*factors))}});
+    return true;
+  }
+  claim->warn("scaled-input", factors != nullptr ? "pre_quant_scale" : "weight",
+              low_rank ? "low-rank factors and factors of the columns belong to this weight and are not applied here: "
+                         "its values cannot be checked or quantized again. Start from the unquantized checkpoint"
+                       : "factors of the columns belong to this weight and are not applied here: its values cannot be "
+                         "checked or quantized again. Start from the unquantized checkpoint");
+  claim->add(claim->name_of("weight"), opaque_format(matrix->format + (low_rank ? "-svd" : "-awq")), matrix->shape)
+      .opaque = true;
   claim->attach(PartKind::kCodes, "weight");
   claim->attach(PartKind::kScales, "weight_scale");
   claim->attach(PartKind::kSecondScale, "weight_scale_2");

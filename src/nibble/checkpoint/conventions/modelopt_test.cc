@@ -158,8 +158,13 @@ TEST(Modelopt, AScaledInputIsListedAndNotDecoded) {
   const Weight& weight = test.weight("m.weight");
   EXPECT_TRUE(weight.opaque);
   EXPECT_EQ(weight.format.name, "nvfp4-awq");
+  EXPECT_EQ(weight.shape, (std::vector<uint64_t>{2, 32}));
   EXPECT_EQ(weight.stored_bytes(test.checkpoint()), 32u + 4 + 4 + 64);
-  EXPECT_TRUE(test.findings().empty());
+  ASSERT_EQ(test.findings().size(), 1u);
+  EXPECT_EQ(test.findings()[0].severity, Severity::kWarning);
+  EXPECT_EQ(test.findings()[0].rule, "scaled-input");
+  EXPECT_EQ(test.findings()[0].tensor, "m.pre_quant_scale");
+  EXPECT_THAT(test.findings()[0].message, HasSubstr("not applied"));
   try {
     test.values("m.weight");
     FAIL();
@@ -168,6 +173,39 @@ TEST(Modelopt, AScaledInputIsListedAndNotDecoded) {
     EXPECT_THAT(error.what(), HasSubstr("m.weight"));
     EXPECT_FALSE(error.ways_out().empty());
   }
+}
+
+TEST(Modelopt, AScaledInputKeepsTheShapeOfTheMatrix) {
+  TestCheckpoint test;
+  test.settings(R"({"quant_method": "modelopt", "quant_algo": "W4A16_AWQ", "group_size": 2})")
+      .add("a.weight", Dtype::kU8, {2, 4})
+      .add("a.weight_scale", Dtype::kF32, {4, 2})
+      .add("a.pre_quant_scale", Dtype::kBF16, {4})
+      .add("b.weight", Dtype::kBF16, {2, 4})
+      .add("b.pre_quant_scale", Dtype::kBF16, {4})
+      .add("c.weight", Dtype::kF8E4M3, {2, 4})
+      .add("c.weight_scale", Dtype::kF32, {})
+      .add("c.pre_quant_scale", Dtype::kBF16, {1, 4});
+  const std::pair<const char*, const char*> formats[] = {
+      {"a.weight", "int4-awq"}, {"b.weight", "bf16-awq"}, {"c.weight", "fp8-awq"}};
+  for (const auto& [name, format] : formats) {
+    EXPECT_EQ(test.weight(name).format.name, format);
+    EXPECT_TRUE(test.weight(name).opaque) << name;
+    EXPECT_EQ(test.weight(name).shape, (std::vector<uint64_t>{name[0] == 'a' ? 4u : 2u, 4})) << name;
+  }
+}
+
+TEST(Modelopt, FactorsOfAnotherWidthAreRefused) {
+  TestCheckpoint test;
+  test.settings(R"({"quant_method": "modelopt", "quant_algo": "NVFP4_AWQ"})")
+      .add("m.weight", Dtype::kU8, {2, 16})
+      .add("m.weight_scale", Dtype::kF8E4M3, {2, 2})
+      .add("m.weight_scale_2", Dtype::kF32, {})
+      .add("m.pre_quant_scale", Dtype::kBF16, {16});
+  ASSERT_EQ(test.findings().size(), 1u);
+  EXPECT_EQ(test.findings()[0].rule, "bad-shape");
+  EXPECT_EQ(test.findings()[0].tensor, "m.pre_quant_scale");
+  EXPECT_THAT(error_of(test.findings()[0]).what(), HasSubstr("columns 32, factors 16"));
 }
 
 TEST(Modelopt, BrokenModulesAreRefused) {

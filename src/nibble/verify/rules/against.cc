@@ -1,6 +1,7 @@
 // What is worse than its format explains. The expected error is measured on BASE's own rows (against.h); a matrix is
 // reported when its relative error exceeds 1.5 times that plus 0.02, which leaves room for other scale rules and for
-// calibrated methods that trade weight error for output error. A matrix in BASE's own format is expected to be equal.
+// calibrated methods that trade weight error for output error. A matrix in BASE's own format is expected to be equal,
+// or equal to what the manifest's record of changed scales makes of BASE.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +18,9 @@ constexpr double kFactor = 1.5;
 constexpr double kRoundedMargin = 0.02;
 constexpr double kDenseMargin = 1e-6;
 
+// What the limit is for.
+double judged(const AgainstRow& row) { return row.off_record.value_or(row.rel_rmse); }
+
 double limit_of(const AgainstRow& row) {
   if (!row.rounded) return kDenseMargin;
   // A margin for rules would hide everything where the format itself adds next to nothing.
@@ -29,34 +33,60 @@ struct LayerTally {
 };
 
 FindingValues values_of(const AgainstRow& row) {
-  return {{"rel_rmse", short_number(row.rel_rmse)},
-          {"expected_rel_rmse", short_number(row.expected_rel_rmse)},
-          {"limit", short_number(limit_of(row))},
-          {"snr_db", short_number(row.snr_db)},
-          {"format", row.format}};
+  FindingValues values{{"rel_rmse", short_number(row.rel_rmse)},
+                       {"expected_rel_rmse", short_number(row.expected_rel_rmse)},
+                       {"limit", short_number(limit_of(row))},
+                       {"snr_db", short_number(row.snr_db)},
+                       {"format", row.format}};
+  if (row.off_record) values.emplace_back("off_record", short_number(*row.off_record));
+  return values;
+}
+
+std::string row_message(const AgainstRow& row) {
+  if (row.rounded)
+    return fmt::format(
+        "relative error {:.3g} against BASE where {} gives {:.3g} on the same weights: quantize this tensor again",
+        row.rel_rmse, row.format, row.expected_rel_rmse);
+  if (row.off_record)
+    return fmt::format(
+        "differs by {:.3g} from what the recorded change of its second-level scale makes of BASE: copy it and "
+        "nibble.json again, or name the BASE this checkpoint was made from",
+        *row.off_record);
+  return fmt::format(
+      "differs from BASE by {:.3g} although it has the same format: copy it again, or name the BASE this checkpoint "
+      "was "
+      "made from",
+      row.rel_rmse);
 }
 
 Finding row_finding(const VerifyContext& context, const AgainstRow& row) {
   if (!row.problem.empty())
     return weight_finding(context, row.weight, Severity::kError, kName,
                           fmt::format("cannot be compared with BASE: {}", row.problem));
-  Finding finding = weight_finding(
-      context, row.weight, Severity::kError, kName,
-      row.rounded
-          ? fmt::format("relative error {:.3g} against BASE where {} gives {:.3g} on the same weights: quantize this "
-                        "tensor again",
-                        row.rel_rmse, row.format, row.expected_rel_rmse)
-          : fmt::format("differs from BASE by {:.3g} although it has the same format: copy it again, or name the BASE "
-                        "this checkpoint was made from",
-                        row.rel_rmse),
-      values_of(row));
+  Finding finding = weight_finding(context, row.weight, Severity::kError, kName, row_message(row), values_of(row));
   finding.tensor = row.name;
   return finding;
 }
 
+// A record explains an error, but does not make it small: of scales far below the shared one little is left.
+void warn_of_costly_change(const VerifyContext& context, const AgainstRow& row, Findings* findings) {
+  if (!row.change_rel_rmse) return;
+  const Format& format = context.model->table.weights()[row.weight].format;
+  const double typical = family_of(format).typical_rel_rmse(format);
+  if (*row.change_rel_rmse <= typical) return;
+  Finding finding = weight_finding(
+      context, row.weight, Severity::kWarning, kName,
+      fmt::format("the recorded change of its second-level scale costs a relative error of {:.3g}, more than {} itself "
+                  "({:.3g}): quantize again without --unify-scales",
+                  *row.change_rel_rmse, row.format, typical),
+      values_of(row));
+  finding.tensor = row.name;
+  findings->push_back(std::move(finding));
+}
+
 bool is_bad(const AgainstRow& row) {
   // Written so that a NaN is bad.
-  return !row.problem.empty() || !(row.rel_rmse <= limit_of(row));
+  return !row.problem.empty() || !(judged(row) <= limit_of(row));
 }
 
 void summarize(const VerifyContext& context, const std::map<int32_t, LayerTally>& layers, Findings* findings) {
@@ -99,7 +129,10 @@ void check(const VerifyContext& context, Findings* findings) {
   for (const AgainstRow& row : *context.against) {
     LayerTally& tally = layers[row.layer];
     ++tally.all;
-    if (!is_bad(row)) continue;
+    if (!is_bad(row)) {
+      warn_of_costly_change(context, row, findings);
+      continue;
+    }
     ++tally.bad;
     if (row.rel_rmse > tally.worst) tally.worst = row.rel_rmse, tally.expected = row.expected_rel_rmse;
     findings->push_back(row_finding(context, row));

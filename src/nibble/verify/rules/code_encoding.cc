@@ -1,7 +1,8 @@
 // How integers of four bits are coded cannot be seen in a header: offset binary and two's complement differ in one bit.
 // The histogram of the codes tells, because weights are bell-shaped around zero: read the right way most codes lie at
 // the zero point and few at the ends; read with the other encoding it is the reverse; with zero points that are off by
-// one (both conventions exist) the mean code lies one beside them.
+// one (both conventions exist) the mean code lies one beside them. With zero points the codes are seen from those
+// (zero_classes.h), which may be wrong themselves.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -74,6 +75,29 @@ Finding offset_finding(const VerifyContext& context, size_t w, double shift, Par
       {{"steps", fmt::format("{:.3f}", shift)}});
 }
 
+Finding flipped_finding(const VerifyContext& context, size_t w, ZeroReading reading) {
+  const ZeroClasses& classes = context.scan->weights[w].zero_classes;
+  const double ends = 100 * static_cast<double>(classes.low + classes.high) / static_cast<double>(classes.blocks());
+  const char* what = "codes";
+  std::string evidence = "they crowd at both ends of the range, away from their zero points";
+  if (reading == ZeroReading::kZerosFlipped) {
+    what = "zero points";
+    evidence =
+        fmt::format("{:.1f} % of them lie at the ends of the range (0-3, 12-15) and the codes in its middle", ends);
+  } else if (reading == ZeroReading::kBothFlipped) {
+    what = "codes and zero points";
+    evidence = fmt::format(
+        "{:.1f} % of the zero points lie at the ends of the range (0-3, 12-15), and the codes at both", ends);
+  }
+  return part_finding(
+      context, w, reading == ZeroReading::kZerosFlipped ? PartKind::kZeros : PartKind::kCodes, Severity::kError, kName,
+      fmt::format(
+          "the {0} are two's complement but this layout means offset binary: {1}, as bell-shaped weights do not. "
+          "Flip the top bit of all {0}, or declare the layout they were written in",
+          what, evidence),
+      {{"flipped", what}, {"zero_points_at_ends_percent", fmt::format("{:.2f}", ends)}});
+}
+
 void check(const VerifyContext& context, Findings* findings) {
   const auto& weights = context.model->table.weights();
   uint64_t undecided = 0;
@@ -84,7 +108,13 @@ void check(const VerifyContext& context, Findings* findings) {
     if (code_shape(format) != CodeShape::kOffset) continue;
     const Shape shape = shape_of(stats);
     if (format.zero == ZeroPoint::kCode) {
+      const ZeroReading reading = zero_reading(stats.zero_classes);
       const auto shift = common_shift(format, stats, weights[w].cols());
+      if (reading == ZeroReading::kUndecided) {
+        ++undecided;
+      } else if (reading != ZeroReading::kRight) {
+        findings->push_back(flipped_finding(context, w, reading));
+      }
       if (shift && is_one_step(*shift)) findings->push_back(offset_finding(context, w, *shift, PartKind::kZeros));
     } else if (shape.ends > 1.5 * shape.middle) {
       findings->push_back(encoding_finding(context, w, shape));

@@ -45,6 +45,41 @@ TEST(CodeEncoding, TwosComplementIsProvedFromTheHistogram) {
   EXPECT_GT(std::stod(value_of(found[0], "ends_percent")), 40);
 }
 
+TEST(CodeEncoding, WithZeroPointsTheFlippedOnesAreNamed) {
+  TinyCheckpoint good = wider();
+  good.quantize(kLayout, "int4-g32-asym");
+  const std::string module = "model.layers.0.mlp.experts.2.down_proj.";
+  for (const auto& [codes, zeros] : {std::pair(true, false), std::pair(false, true), std::pair(true, true)}) {
+    TinyCheckpoint tiny = good;
+    const auto flip = [&](const char* part) {
+      for (std::byte& b : tiny.at(module + part).data) b ^= std::byte{0x88};
+    };
+    if (codes) flip("weight_packed");
+    if (zeros) flip("weight_zero_point");
+    const VerifyReport report = verify_tiny(tiny);
+    const Findings found = of_rule(report, "code-encoding");
+    ASSERT_EQ(found.size(), 1u) << text_of(report.findings);
+    EXPECT_EQ(found[0].severity, Severity::kError);
+    EXPECT_EQ(found[0].tensor, module + (codes ? "weight_packed" : "weight_zero_point"));
+    EXPECT_EQ(value_of(found[0], "flipped"), codes && zeros ? "codes and zero points"
+                                             : codes        ? "codes"
+                                                            : "zero points");
+  }
+}
+
+TEST(CodeEncoding, WeightsOfOneSignWithZeroPointsCannotDecide) {
+  TinyCheckpoint tiny = wider();
+  const std::string name = "model.layers.0.mlp.experts.2.down_proj.weight";
+  std::vector<float> values = tiny.values(name);
+  for (float& value : values) value = std::fabs(value);
+  tiny.set_values(name, values);
+  tiny.quantize(kLayout, "int4-g32-asym");
+  const Findings found = of_rule(verify_tiny(tiny), "code-encoding");
+  ASSERT_EQ(found.size(), 1u) << text_of(found);
+  EXPECT_EQ(found[0].severity, Severity::kNote);
+  EXPECT_EQ(value_of(found[0], "weights"), "1");
+}
+
 TEST(CodeEncoding, ZeroPointOffByOne) {
   TinyCheckpoint tiny = wider();
   tiny.quantize(kLayout, "int4-g32-asym");
