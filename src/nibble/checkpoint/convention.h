@@ -120,6 +120,7 @@ struct ConfigRequest {
   Element model_dtype = Element::kBF16;
   std::vector<std::string> quantized;   // module names (no ".weight"), sorted
   std::vector<std::string> kept;        // modules with a 2-D or larger weight that stay as they are, sorted
+  std::vector<std::string> norms;       // modules of role norm, sorted
   const Json* source_config = nullptr;  // the source's config.json, or null
   std::string tool_version;
 };

@@ -11,9 +11,10 @@
 namespace nibble {
 namespace {
 
+constexpr std::string_view kWeightTail = ".weight";
+
 std::string module_of(const std::string& name) {
-  constexpr std::string_view kTail = ".weight";
-  return ends_with(name, kTail) ? name.substr(0, name.size() - kTail.size()) : name;
+  return ends_with(name, kWeightTail) ? name.substr(0, name.size() - kWeightTail.size()) : name;
 }
 
 ConfigRequest config_request(const Checkpoint& source, const Model& model, const OutputPlan& plan,
@@ -31,9 +32,12 @@ ConfigRequest config_request(const Checkpoint& source, const Model& model, const
     if (encoded) config.quantized.push_back(module_of(out.name));
     // Weights only: a bias or a scale of a module is not a module that is kept.
     if (!encoded && out.shape.size() >= 2 && out.param.role != Role::kBias) config.kept.push_back(module_of(out.name));
+    if (out.param.role == Role::kNorm && out.shape.size() == 1 && ends_with(out.name, kWeightTail))
+      config.norms.push_back(module_of(out.name));
   }
   std::sort(config.quantized.begin(), config.quantized.end());
   std::sort(config.kept.begin(), config.kept.end());
+  std::sort(config.norms.begin(), config.norms.end());
   return config;
 }
 
