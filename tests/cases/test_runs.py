@@ -226,9 +226,42 @@ class Runs(CaseTest):
             self.assertEqual([p.name for p in (self.dir / "t").iterdir()], ["letter.txt"])
 
     def test_usage_errors_exit_with_2(self):
-        for arguments in ([], ["quantise"], ["quantize"], ["verify"], ["quantize", "a", "b", "--format"], ["inspect", "a", "--nonsense"],
-                          ["quantize", "a", "b", "--format", "mxfp4", "--worker", "3/2"]):
+        for arguments in ([], ["quantise"], ["quantize"], ["verify"], ["quantize", "a", "b", "--format"], ["inspect", "a", "--nonsense"]):
             self.assertEqual(self.nibble(*arguments).code, 2, arguments)
+        source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
+        quantize = ["quantize", source, self.dir / "t", "--format", "mxfp4"]
+        words = (["--layout", "nonsense"], ["--layout", "modelopt"], ["--include", "nonsense"], ["--include", "routed_experts"], ["--include", "name:"],
+                 ["--keep", "nonsense"], ["--keep", "name:"], ["--generic", "a("], ["--rule", "nonsense"], ["--rule", "int4.amax7"], ["--rule", "mse.nonsense"],
+                 ["--worker", "3/2"], ["--worker", "0/2"], ["--worker", "x"], ["--shard-size", "x"], ["--shard-size", "0"], ["--shard-size", "-1GB"],
+                 ["--threads", "0"], ["--threads", "x"], ["--bit-exact-with", "nonsense"], ["--resume", "--restart"], ["--nonsense"])
+        for word in (*([*quantize, *word] for word in words), ["quantize", source, self.dir / "t", "--format", "nonsense"], ["quantize", source, "", "--format", "mxfp4"],
+                     *(["verify", source, *word] for word in (["--tp", "0"], ["--tp", "x"], ["--ep", "-1"], ["--threads", "0"], ["--rederive"], ["--nonsense"])),
+                     *(["inspect", source, *word] for word in (["--threads", "0"], ["--nonsense"], ["more"]))):
+            for json_too in ([], ["--json"]):
+                outcome = self.nibble(*word, *json_too)
+                self.assertEqual(outcome.code, 2, (word, outcome.text))
+            self.assertTrue(outcome.json["error"]["message"] and outcome.json["error"]["ways_out"], word)
+            self.assertFalse((self.dir / "t").exists())
+
+    def test_what_only_the_files_can_tell_exits_with_1(self):
+        source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
+        for word in (["--include", "mtp"], ["--include", "name:nothing*"], ["--keep", "name:nothing*"], ["--generic", "nothing"]):
+            self.refused("quantize", source, self.dir / "t", "--format", "mxfp4", *word, says=[word[1]])
+        self.refused("quantize", self.dir / "none", self.dir / "t", "--format", "mxfp4", says=["none"])
+        self.refused("verify", source, "--against", self.dir / "none", says=["none"])
+        self.refused("inspect", self.dir / "none", says=["none"])
+
+    def test_what_is_offered_can_be_chosen(self):
+        source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
+        for name in ("nonsense", "int8-channel"):
+            offered = self.nibble("quantize", source, self.dir / "t", "--format", name, "--json").json["error"]["ways_out"][0]
+            self.assertNotIn("int8", offered)
+            self.assertIn("mxfp4", offered)
+        text = " ".join(self.nibble("quantize", "--help").out.split())
+        rules = text[text.index("how scales are chosen:"):text.index("with the prefix mse.")]
+        self.assertNotIn("int8", rules)
+        for rule in ("int4.amax7_5", "int4.asym", "mx.floor", "nv.four_six", "fp8.ue8m0"):
+            self.assertIn(rule, rules)
 
     def test_a_layout_is_refused_where_there_is_none(self):
         for option in (("--layout", "modelopt"), ("--bit-exact-with", "modelopt")):
@@ -273,6 +306,19 @@ class Runs(CaseTest):
             shutil.rmtree(self.dir / "t", ignore_errors=True)
         chosen = self.done("quantize", llama, self.dir / "t", "--format", "mxfp4", "--include", "attention")
         self.assertNotIn("dense_mlp", chosen.err)
+
+    def test_words_that_select_nothing_are_refused_with_the_reason(self):
+        source = write_folder(self.dir / "s", *qwen3_moe())
+        for option in (["--include", "norm"], ["--include", "attention", "norm"], ["--include", "name:*layernorm"]):
+            self.refused("quantize", source, self.dir / "t", "--format", "mxfp4", *option, says=[option[-1], "vectors and scalars"])
+        self.refused("quantize", source, self.dir / "t", "--format", "mxfp4", "--keep", "routed_expert", says=["--keep", "routed_expert"])
+        self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--keep", "norm", "router")
+
+    def test_names_are_chosen_by_classes_of_characters(self):
+        source = write_folder(self.dir / "s", *qwen3_moe())
+        outcome = self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--include", "name:*.experts.[0-2].*", "--keep", "name:*.[!13].mlp.*")
+        chosen = [t["name"] for t in outcome.json["tensors"] if t["action"] == "quantized"]
+        self.assertEqual(sorted(chosen), sorted("model.layers.1.mlp.experts.%d.%s_proj.weight" % (e, p) for e in range(3) for p in ("gate", "up", "down")))
 
     def test_options_that_no_library_has_are_refused_before_the_target_exists(self):
         source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
