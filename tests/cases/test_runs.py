@@ -194,6 +194,20 @@ class Runs(CaseTest):
         self.assertEqual(set(stored), set(index["weight_map"]))
         self.assertEqual(index["metadata"]["total_size"], sum(len(d) for _, _, d in stored.values()))
 
+    def test_no_shard_is_larger_than_asked_with_its_header(self):
+        # Experts of 432 bytes whose entries in the header take as much again.
+        source = write_folder(self.dir / "s", *qwen3_moe(layers=1, experts=40, hidden=32, width=16, vocabulary=64))
+        for limit in (7000, 9001, 20000):
+            outcome = self.done("quantize", source, self.dir / "t", "--format", "mxfp8", "--keep", "name:*down_proj", "--shard-size", limit, "--restart")
+            sizes = [p.stat().st_size for p in (self.dir / "t").glob("*.safetensors")]
+            self.assertLessEqual(max(sizes), limit)
+            self.assertLessEqual(len(sizes), 2 * sum(sizes) // limit + 1)  # and they are not much emptier either
+            self.assertEqual([note for note in outcome.json["notes"] if "larger" in note], [])
+        outcome = self.done("quantize", source, self.dir / "t", "--format", "mxfp8", "--keep", "name:*down_proj", "--shard-size", 3000, "--restart")
+        largest = max(p.stat().st_size for p in (self.dir / "t").glob("*.safetensors"))
+        self.assertGreater(largest, 3000)
+        self.assertIn(str(largest), outcome.json["notes"][0])
+
     def test_C37_restart_leaves_no_file_of_the_result_before(self):
         tensors, config = qwen3_moe()
         source = write_folder(self.dir / "s", tensors, config)
@@ -307,12 +321,30 @@ class Runs(CaseTest):
         chosen = self.done("quantize", llama, self.dir / "t", "--format", "mxfp4", "--include", "attention")
         self.assertNotIn("dense_mlp", chosen.err)
 
+    def test_include_says_what_it_leaves_out(self):
+        source = write_folder(self.dir / "s", *qwen3_moe())
+        outcome = self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--include", "attention")
+        for word in ("attention", "8 weights", "routed experts (24 weights)", "bf16", "routed_expert"):
+            self.assertIn(word, outcome.err)
+        self.assertEqual(len(outcome.json["notes"]), 1)
+        for option in ("routed_expert", "all_linears", "name:*experts.0.*"):
+            both = self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--include", "attention", option, "--dry-run")
+            self.assertEqual(both.json["notes"], [])
+
     def test_words_that_select_nothing_are_refused_with_the_reason(self):
         source = write_folder(self.dir / "s", *qwen3_moe())
         for option in (["--include", "norm"], ["--include", "attention", "norm"], ["--include", "name:*layernorm"]):
             self.refused("quantize", source, self.dir / "t", "--format", "mxfp4", *option, says=[option[-1], "vectors and scalars"])
         self.refused("quantize", source, self.dir / "t", "--format", "mxfp4", "--keep", "routed_expert", says=["--keep", "routed_expert"])
         self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--keep", "norm", "router")
+
+    def test_a_layout_of_one_model_family_says_so_for_another(self):
+        source = write_folder(self.dir / "s", *qwen3_moe())
+        outcome = self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--layout", "gpt-oss")
+        for word in ("gpt_oss", "qwen3_moe", "vLLM", "transformers", "compressed-tensors"):
+            self.assertIn(word, outcome.err)
+        own = write_folder(self.dir / "own", *gpt_oss())
+        self.assertEqual(self.done("quantize", own, self.dir / "t2", "--format", "mxfp4", "--layout", "gpt-oss").json["notes"], [])
 
     def test_names_are_chosen_by_classes_of_characters(self):
         source = write_folder(self.dir / "s", *qwen3_moe())

@@ -156,6 +156,9 @@ class Convention {
   // Is this how releases of model family `family` are written in `format` (gpt-oss: its own blocks)? Then it is the
   // default layout for that family's 16-bit checkpoints too.
   virtual bool is_own_layout_of(std::string_view family, const Format& format) const;
+  // What a user must know who writes it for a model of type `model_type`: which programs read it there. "" where the
+  // field's loaders do for any model.
+  virtual std::string readers_note(std::string_view model_type) const;
   virtual SecondLevel second_level() const;
   virtual std::vector<PartDecl> declare(const WriteRequest& request) const;
   // Turns encoded rows into part bytes. Row cuts are multiples of 128 (or the end).
