@@ -141,8 +141,13 @@ class Runs(CaseTest):
         tensors, config = qwen3_moe(layers=1)
         source = write_folder(self.dir / "s", tensors, config)
         (self.dir / "file").write_text("x")
-        for target in (self.dir / "file", self.dir / "file" / "t", "/proc/nibble/t"):
-            self.refused("quantize", source, target, "--format", "mxfp4", says=[target])
+        for target in (self.dir / "file", self.dir / "file" / "t", "/proc/nibble/t", "/proc/nibble", self.dir / ("x" * 300)):
+            refusal = self.refused("quantize", source, target, "--format", "mxfp4", says=[target])
+            self.assertEqual(refusal.json["error"]["file"], str(target))
+            self.assertIn("folder", refusal.json["error"]["message"])
+        if os.geteuid() != 0:  # who may write anywhere
+            (self.dir / "locked").mkdir(0o555)
+            self.refused("quantize", source, self.dir / "locked/t", "--format", "mxfp4", says=["locked/t", "Permission denied"])
         self.assertEqual(self.nibble("quantize", source, "", "--format", "mxfp4").code, 2)
         (self.dir / "link").symlink_to(source)
         self.refused("quantize", source, self.dir / "link", "--format", "mxfp4", says=["source"])
@@ -226,6 +231,28 @@ class Runs(CaseTest):
         self.done("quantize", source, self.dir / "t", "--format", "mxfp4")
         for name in ("tokenizer.json", "tokenizer_config.json", "merges.txt", "generation_config.json", "chat_template.jinja"):
             self.assertEqual((self.dir / "t" / name).read_text(), (source / name).read_text())
+
+    def test_sub_folders_without_weights_are_carried_over_and_the_others_named(self):
+        tensors, config = qwen3_moe(layers=1)
+        source = write_folder(self.dir / "s", tensors, config, tokenizer__json="{}")
+        carried = {"figures/a.png": "a", "figures/deep/b.txt": "b", "chat_templates/c.jinja": "c"}
+        for name, text in {**carried, "original/params.json": "{}", "original/consolidated.00.pth": "x", "draft/config.json": "{}", ".cache/x": "x", "figures/.hidden": "x"}.items():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_text(text)
+        (source / "linked").symlink_to(self.dir)
+        (source / "empty").mkdir()
+        target = source / "target"  # inside the source: no companion of its own
+        for option in ([], ["--restart"]):
+            outcome = self.done("quantize", source, target, "--format", "mxfp4", *option)
+            for name in ("original", "draft", "linked"):
+                self.assertEqual(len([n for n in outcome.json["notes"] if "sub-folder %s " % name in n]), 1, outcome.json["notes"])
+                self.assertIn("sub-folder " + name, outcome.err)
+            self.assertEqual({str(p.relative_to(target)): p.read_text() for p in target.glob("*/**/*") if p.is_file()}, carried)
+        self.assertTrue(self.done("verify", target, "--rederive", "--against", source).json["ok"])
+        (target / "figures/deep/b.txt").write_text("B")
+        self.refused("verify", target, "--rederive", "--against", source, says=["figures/deep/b.txt"])
+        single = self.done("quantize", source / "model.safetensors", self.dir / "t2", "--format", "mxfp4", "--dry-run")
+        self.assertEqual(single.json["notes"], [])
 
     def test_the_target_may_not_be_the_source_or_hold_foreign_files(self):
         tensors, config = qwen3_moe()
