@@ -6,6 +6,7 @@ do; with that of tools/oracles/setup.sh the keys and tensors are listed too:
     build/oracles/bin/python tools/fetch_smollm2.py
 """
 
+import argparse
 import collections
 import hashlib
 import pathlib
@@ -55,6 +56,7 @@ def describe(path):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if not TARGET.exists() or digest(TARGET) != SHA256:
         fetch()
     print(TARGET)

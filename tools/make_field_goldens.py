@@ -6,6 +6,7 @@ A digest is SHA-256 over the tensors in the order of their names: name, dtype, s
 build/oracles/bin/python (tools/oracles/setup.sh). Where a digest differs, tools/check_field.sh says in which tensor.
 """
 
+import argparse
 import hashlib
 
 import torch
@@ -76,6 +77,7 @@ def write():
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     torch.set_num_threads(1)
     golden = {"versions": versions(), "read": list(read()), "write": list(write())}
     save_json(GOLDEN / "field.json", golden)

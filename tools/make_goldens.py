@@ -6,8 +6,8 @@ Run with the environment of tools/oracles/setup.sh:
 Every run with the versions of VERSIONS.json writes the same bytes. PREFIX restricts the files, e.g. `modelopt_nvfp4`.
 """
 
+import argparse
 import importlib
-import sys
 
 from oracles.common import GOLDEN, save_json, save_tensors, versions
 
@@ -15,7 +15,10 @@ SOURCES = ("casts", "ct", "mo", "ggml")
 SEEDS = {"plain": 1, "awkward": 2, "maxima": 3, "edge": 4, "whole": 5, "gguf rows": 6, "gguf q4_k": 7, "gguf nvfp4": 8}
 
 
-def main(prefix=""):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("prefix", nargs="?", default="", metavar="PREFIX")
+    prefix = parser.parse_args().prefix
     folder = GOLDEN / "numerics"
     installed = versions()
     for source in SOURCES:
@@ -28,4 +31,4 @@ def main(prefix=""):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -10,12 +10,12 @@ through transformers, which widens routers to F32 and narrows correction biases 
 Run with build/oracles/bin/python (tools/oracles/setup.sh).
 """
 
+import argparse
 import contextlib
 import io
 import json
 import pathlib
 import re
-import sys
 import tempfile
 import warnings
 
@@ -61,10 +61,13 @@ def export(family, folder):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", help="keep the exports here")
+    kept = parser.parse_args().folder
     torch.set_num_threads(1)
     families = {}
     with tempfile.TemporaryDirectory() as scratch:
-        folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else scratch)
+        folder = pathlib.Path(kept or scratch)
         for family in FAMILIES:
             families[family] = export(family, folder / family)
             print(f"{family}: {len(families[family]['names'])} tensors", flush=True)

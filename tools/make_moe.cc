@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -187,16 +188,25 @@ void write(const Path& folder, const Sizes& sizes) {
 }  // namespace nibble
 
 int main(int argc, char** argv) {
+  constexpr std::string_view kUsage =
+      "usage: make_moe FOLDER [LAYERS EXPERTS HIDDEN INTERMEDIATE SEED]\n"
+      "writes a seeded BF16 checkpoint in the Qwen3-MoE layout; default 3 32 1024 512 1: 320 MB\n";
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if (first == "--help" || first == "-h") {
+    fmt::print("{}", kUsage);
+    return 0;
+  }
   nibble::Sizes sizes;
   const std::array numbers{&sizes.layers, &sizes.experts, &sizes.hidden, &sizes.intermediate, &sizes.seed};
-  bool good = argc >= 2 && static_cast<size_t>(argc) <= 2 + numbers.size();
+  bool good = !first.empty() && first[0] != '-' && static_cast<size_t>(argc) <= 2 + numbers.size();
   for (int i = 2; good && i < argc; ++i) {
-    char* end = nullptr;
-    *numbers[static_cast<size_t>(i) - 2] = std::strtoull(argv[i], &end, 10);
-    good = end != argv[i] && *end == '\0' && *numbers[static_cast<size_t>(i) - 2] > 0;
+    uint64_t* number = numbers[static_cast<size_t>(i) - 2];
+    const std::string_view text = argv[i];
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *number);
+    good = code == std::errc() && end == text.data() + text.size() && *number > 0;
   }
   if (!good) {
-    fmt::print(stderr, "usage: make_moe FOLDER [LAYERS EXPERTS HIDDEN INTERMEDIATE SEED]\n");
+    fmt::print(stderr, "{}", kUsage);
     return 2;
   }
   try {

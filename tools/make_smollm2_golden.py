@@ -6,6 +6,8 @@ The tokenizer is built with the `tokenizers` library from the file's vocabulary,
 file's values as the gguf package decodes them. Needs tools/fetch_smollm2.py.
 """
 
+import argparse
+
 import gguf
 import numpy as np
 import torch
@@ -121,6 +123,7 @@ def generation(llama, tokens, prompt):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     reader = gguf.GGUFReader(TARGET)
     tokens = tokenizer(reader)
     cases = [{"text": text, "ids": tokens.encode(text).ids} for text in TEXTS]

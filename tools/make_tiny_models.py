@@ -7,10 +7,13 @@ Run with the environment of tools/oracles/setup.sh:
 transformers computes from its weights, dequantized where they are quantized. Every run writes the same bytes.
 """
 
+import argparse
+
 from oracles import families, tiny, tiny_gguf, tiny_quant
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     for family in families.configs():
         config, tensors = families.build(family)
         tiny.write(tiny.MODELS / family, config, tensors)

@@ -85,6 +85,8 @@ def check(kind, path):
 
 
 def main():
+    if sys.argv[1:] and sys.argv[1] != "check":
+        sys.exit(__doc__)
     if sys.argv[1:2] == ["check"]:
         sys.exit(0 if check(*sys.argv[2:4]) else 1)
     fields = gguf.GGUFReader(SOURCE).fields

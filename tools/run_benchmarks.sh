@@ -7,6 +7,11 @@
 # (bench/peers/build_llama_cpp.sh, 7 minutes on two cores); both are made the first time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [[ ${1:-} == -* ]]; then
+  sed -n '2,/^set/s/^# \{0,1\}//p' tools/run_benchmarks.sh >&2
+  [[ $1 == --help || $1 == -h ]] && exit 0
+  exit 2
+fi
 build=${1:-build/bench}
 [ $# -eq 0 ] || shift
 

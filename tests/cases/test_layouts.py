@@ -1,5 +1,6 @@
 """Cases of section 1.2: layouts and roles."""
 
+import re
 import unittest
 
 from checkpoints import *  # noqa: F403
@@ -129,6 +130,19 @@ class Layouts(CaseTest):
         quantization = config_out["quantization_config"]
         self.assertEqual(quantization["quant_method"], "mxfp4")
         self.assertEqual(quantization["modules_to_not_convert"], ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"])
+
+    def test_every_module_that_stays_is_on_the_ignore_list(self):
+        tensors, config = qwen3_moe()
+        self.quantize(tensors, config, "--format", "int4-g32")
+        ignore = json.loads((self.dir / "target/config.json").read_text())["quantization_config"]["ignore"]
+        # As compressed-tensors matches: whole names, or expressions from the start of a name.
+        covered = lambda module: any(re.match(e[3:], module) if e.startswith("re:") else e == module for e in ignore)
+        for name in tensors:
+            self.assertEqual(covered(name.removesuffix(".weight")), ".experts." not in name, name)
+        self.assertEqual(sorted(e for e in ignore if e.startswith("re:")),
+                         [r"re:(.*\.)?%s$" % kind for kind in ("input_layernorm", "k_norm", "norm", "post_attention_layernorm", "q_norm")])
+        findings = self.done("verify", self.dir / "target", "--against", self.dir / "source")
+        self.assertEqual(self.findings(findings, "error") + self.findings(findings, "warning"), [])
 
     def test_fused_experts_are_compared_with_split_ones(self):
         """gpt-oss's stacks against one matrix and one bias for each expert: values, and what verify makes of them."""

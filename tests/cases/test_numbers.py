@@ -181,6 +181,27 @@ class Numbers(CaseTest):
             out = read_folder(self.dir / (dtype + "_out"))
             self.assertEqual(set(unpack_bf16(out["w.weight"][2])), {0.5})
 
+    def test_a_search_of_one_scale_for_the_matrix(self):
+        tensors, config = qwen3_moe(layers=1)
+        name = "model.layers.0.mlp.experts.1.down_proj.weight"
+        # The rule's scale puts nearly all of them halfway between two codes.
+        values = [bf16_value(bf16_bits((-1) ** i * 1.0625 * 128 / 448)) for i in range(64 * 32)]
+        values[5] = 1.0
+        tensors[name] = ("BF16", tensors[name][1], pack_bf16(values))
+        plain = self.quantize(tensors, config, "--format", "fp8-tensor", target="plain")
+        searched = self.quantize(tensors, config, "--format", "fp8-tensor", "--rule", "mse.fp8.amax", "--threads", "1")
+        self.quantize(tensors, config, "--format", "fp8-tensor", "--rule", "mse.fp8.amax", "--threads", "3", target="again")
+        self.assertEqual((self.dir / "target/model.safetensors").read_bytes(), (self.dir / "again/model.safetensors").read_bytes())
+        errors = {}
+        for what, stored in (("plain", plain), ("searched", searched)):
+            dtype, _, scale = stored[name + "_scale"]
+            errors[what] = (unpack_f32(scale) if dtype == "F32" else unpack_bf16(scale))[0]
+            decoded = [e4m3_value(code) * errors[what] for code in stored[name][2]]
+            errors[what] = errors[what], sum((x - y) ** 2 for x, y in zip(values, decoded))
+        self.assertLess(errors["searched"][1], 0.5 * errors["plain"][1])
+        self.assertIn(errors["searched"][0], [f32(f32(1 / 448) * i / 32) for i in range(16, 33)])
+        self.assertTrue(self.done("verify", self.dir / "target", "--rederive", "--against", self.dir / "source").json["ok"])
+
     def test_C85_both_int4_rules(self):
         values = ([float(v) for v in range(-7, 8)] + [float(v) for v in range(-7, 8)] + [0.0, 0.0]) * (64 * 32 // 32)
         tensors, config = qwen3_moe(layers=1)

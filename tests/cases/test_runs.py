@@ -141,8 +141,13 @@ class Runs(CaseTest):
         tensors, config = qwen3_moe(layers=1)
         source = write_folder(self.dir / "s", tensors, config)
         (self.dir / "file").write_text("x")
-        for target in (self.dir / "file", self.dir / "file" / "t", "/proc/nibble/t"):
-            self.refused("quantize", source, target, "--format", "mxfp4", says=[target])
+        for target in (self.dir / "file", self.dir / "file" / "t", "/proc/nibble/t", "/proc/nibble", self.dir / ("x" * 300)):
+            refusal = self.refused("quantize", source, target, "--format", "mxfp4", says=[target])
+            self.assertEqual(refusal.json["error"]["file"], str(target))
+            self.assertIn("folder", refusal.json["error"]["message"])
+        if os.geteuid() != 0:  # who may write anywhere
+            (self.dir / "locked").mkdir(0o555)
+            self.refused("quantize", source, self.dir / "locked/t", "--format", "mxfp4", says=["locked/t", "Permission denied"])
         self.assertEqual(self.nibble("quantize", source, "", "--format", "mxfp4").code, 2)
         (self.dir / "link").symlink_to(source)
         self.refused("quantize", source, self.dir / "link", "--format", "mxfp4", says=["source"])
@@ -194,6 +199,20 @@ class Runs(CaseTest):
         self.assertEqual(set(stored), set(index["weight_map"]))
         self.assertEqual(index["metadata"]["total_size"], sum(len(d) for _, _, d in stored.values()))
 
+    def test_no_shard_is_larger_than_asked_with_its_header(self):
+        # Experts of 432 bytes whose entries in the header take as much again.
+        source = write_folder(self.dir / "s", *qwen3_moe(layers=1, experts=40, hidden=32, width=16, vocabulary=64))
+        for limit in (7000, 9001, 20000):
+            outcome = self.done("quantize", source, self.dir / "t", "--format", "mxfp8", "--keep", "name:*down_proj", "--shard-size", limit, "--restart")
+            sizes = [p.stat().st_size for p in (self.dir / "t").glob("*.safetensors")]
+            self.assertLessEqual(max(sizes), limit)
+            self.assertLessEqual(len(sizes), 2 * sum(sizes) // limit + 1)  # and they are not much emptier either
+            self.assertEqual([note for note in outcome.json["notes"] if "larger" in note], [])
+        outcome = self.done("quantize", source, self.dir / "t", "--format", "mxfp8", "--keep", "name:*down_proj", "--shard-size", 3000, "--restart")
+        largest = max(p.stat().st_size for p in (self.dir / "t").glob("*.safetensors"))
+        self.assertGreater(largest, 3000)
+        self.assertIn(str(largest), outcome.json["notes"][0])
+
     def test_C37_restart_leaves_no_file_of_the_result_before(self):
         tensors, config = qwen3_moe()
         source = write_folder(self.dir / "s", tensors, config)
@@ -213,6 +232,28 @@ class Runs(CaseTest):
         for name in ("tokenizer.json", "tokenizer_config.json", "merges.txt", "generation_config.json", "chat_template.jinja"):
             self.assertEqual((self.dir / "t" / name).read_text(), (source / name).read_text())
 
+    def test_sub_folders_without_weights_are_carried_over_and_the_others_named(self):
+        tensors, config = qwen3_moe(layers=1)
+        source = write_folder(self.dir / "s", tensors, config, tokenizer__json="{}")
+        carried = {"figures/a.png": "a", "figures/deep/b.txt": "b", "chat_templates/c.jinja": "c"}
+        for name, text in {**carried, "original/params.json": "{}", "original/consolidated.00.pth": "x", "draft/config.json": "{}", ".cache/x": "x", "figures/.hidden": "x"}.items():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_text(text)
+        (source / "linked").symlink_to(self.dir)
+        (source / "empty").mkdir()
+        target = source / "target"  # inside the source: no companion of its own
+        for option in ([], ["--restart"]):
+            outcome = self.done("quantize", source, target, "--format", "mxfp4", *option)
+            for name in ("original", "draft", "linked"):
+                self.assertEqual(len([n for n in outcome.json["notes"] if "sub-folder %s " % name in n]), 1, outcome.json["notes"])
+                self.assertIn("sub-folder " + name, outcome.err)
+            self.assertEqual({str(p.relative_to(target)): p.read_text() for p in target.glob("*/**/*") if p.is_file()}, carried)
+        self.assertTrue(self.done("verify", target, "--rederive", "--against", source).json["ok"])
+        (target / "figures/deep/b.txt").write_text("B")
+        self.refused("verify", target, "--rederive", "--against", source, says=["figures/deep/b.txt"])
+        single = self.done("quantize", source / "model.safetensors", self.dir / "t2", "--format", "mxfp4", "--dry-run")
+        self.assertEqual(single.json["notes"], [])
+
     def test_the_target_may_not_be_the_source_or_hold_foreign_files(self):
         tensors, config = qwen3_moe()
         source = write_folder(self.dir / "s", tensors, config)
@@ -226,9 +267,42 @@ class Runs(CaseTest):
             self.assertEqual([p.name for p in (self.dir / "t").iterdir()], ["letter.txt"])
 
     def test_usage_errors_exit_with_2(self):
-        for arguments in ([], ["quantise"], ["quantize"], ["verify"], ["quantize", "a", "b", "--format"], ["inspect", "a", "--nonsense"],
-                          ["quantize", "a", "b", "--format", "mxfp4", "--worker", "3/2"]):
+        for arguments in ([], ["quantise"], ["quantize"], ["verify"], ["quantize", "a", "b", "--format"], ["inspect", "a", "--nonsense"]):
             self.assertEqual(self.nibble(*arguments).code, 2, arguments)
+        source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
+        quantize = ["quantize", source, self.dir / "t", "--format", "mxfp4"]
+        words = (["--layout", "nonsense"], ["--layout", "modelopt"], ["--include", "nonsense"], ["--include", "routed_experts"], ["--include", "name:"],
+                 ["--keep", "nonsense"], ["--keep", "name:"], ["--generic", "a("], ["--rule", "nonsense"], ["--rule", "int4.amax7"], ["--rule", "mse.nonsense"],
+                 ["--worker", "3/2"], ["--worker", "0/2"], ["--worker", "x"], ["--shard-size", "x"], ["--shard-size", "0"], ["--shard-size", "-1GB"],
+                 ["--threads", "0"], ["--threads", "x"], ["--bit-exact-with", "nonsense"], ["--resume", "--restart"], ["--nonsense"])
+        for word in (*([*quantize, *word] for word in words), ["quantize", source, self.dir / "t", "--format", "nonsense"], ["quantize", source, "", "--format", "mxfp4"],
+                     *(["verify", source, *word] for word in (["--tp", "0"], ["--tp", "x"], ["--ep", "-1"], ["--threads", "0"], ["--rederive"], ["--nonsense"])),
+                     *(["inspect", source, *word] for word in (["--threads", "0"], ["--nonsense"], ["more"]))):
+            for json_too in ([], ["--json"]):
+                outcome = self.nibble(*word, *json_too)
+                self.assertEqual(outcome.code, 2, (word, outcome.text))
+            self.assertTrue(outcome.json["error"]["message"] and outcome.json["error"]["ways_out"], word)
+            self.assertFalse((self.dir / "t").exists())
+
+    def test_what_only_the_files_can_tell_exits_with_1(self):
+        source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
+        for word in (["--include", "mtp"], ["--include", "name:nothing*"], ["--keep", "name:nothing*"], ["--generic", "nothing"]):
+            self.refused("quantize", source, self.dir / "t", "--format", "mxfp4", *word, says=[word[1]])
+        self.refused("quantize", self.dir / "none", self.dir / "t", "--format", "mxfp4", says=["none"])
+        self.refused("verify", source, "--against", self.dir / "none", says=["none"])
+        self.refused("inspect", self.dir / "none", says=["none"])
+
+    def test_what_is_offered_can_be_chosen(self):
+        source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
+        for name in ("nonsense", "int8-channel"):
+            offered = self.nibble("quantize", source, self.dir / "t", "--format", name, "--json").json["error"]["ways_out"][0]
+            self.assertNotIn("int8", offered)
+            self.assertIn("mxfp4", offered)
+        text = " ".join(self.nibble("quantize", "--help").out.split())
+        rules = text[text.index("how scales are chosen:"):text.index("with the prefix mse.")]
+        self.assertNotIn("int8", rules)
+        for rule in ("int4.amax7_5", "int4.asym", "mx.floor", "nv.four_six", "fp8.ue8m0"):
+            self.assertIn(rule, rules)
 
     def test_a_layout_is_refused_where_there_is_none(self):
         for option in (("--layout", "modelopt"), ("--bit-exact-with", "modelopt")):
@@ -273,6 +347,37 @@ class Runs(CaseTest):
             shutil.rmtree(self.dir / "t", ignore_errors=True)
         chosen = self.done("quantize", llama, self.dir / "t", "--format", "mxfp4", "--include", "attention")
         self.assertNotIn("dense_mlp", chosen.err)
+
+    def test_include_says_what_it_leaves_out(self):
+        source = write_folder(self.dir / "s", *qwen3_moe())
+        outcome = self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--include", "attention")
+        for word in ("attention", "8 weights", "routed experts (24 weights)", "bf16", "routed_expert"):
+            self.assertIn(word, outcome.err)
+        self.assertEqual(len(outcome.json["notes"]), 1)
+        for option in ("routed_expert", "all_linears", "name:*experts.0.*"):
+            both = self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--include", "attention", option, "--dry-run")
+            self.assertEqual(both.json["notes"], [])
+
+    def test_words_that_select_nothing_are_refused_with_the_reason(self):
+        source = write_folder(self.dir / "s", *qwen3_moe())
+        for option in (["--include", "norm"], ["--include", "attention", "norm"], ["--include", "name:*layernorm"]):
+            self.refused("quantize", source, self.dir / "t", "--format", "mxfp4", *option, says=[option[-1], "vectors and scalars"])
+        self.refused("quantize", source, self.dir / "t", "--format", "mxfp4", "--keep", "routed_expert", says=["--keep", "routed_expert"])
+        self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--keep", "norm", "router")
+
+    def test_a_layout_of_one_model_family_says_so_for_another(self):
+        source = write_folder(self.dir / "s", *qwen3_moe())
+        outcome = self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--layout", "gpt-oss")
+        for word in ("gpt_oss", "qwen3_moe", "vLLM", "transformers", "compressed-tensors"):
+            self.assertIn(word, outcome.err)
+        own = write_folder(self.dir / "own", *gpt_oss())
+        self.assertEqual(self.done("quantize", own, self.dir / "t2", "--format", "mxfp4", "--layout", "gpt-oss").json["notes"], [])
+
+    def test_names_are_chosen_by_classes_of_characters(self):
+        source = write_folder(self.dir / "s", *qwen3_moe())
+        outcome = self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--include", "name:*.experts.[0-2].*", "--keep", "name:*.[!13].mlp.*")
+        chosen = [t["name"] for t in outcome.json["tensors"] if t["action"] == "quantized"]
+        self.assertEqual(sorted(chosen), sorted("model.layers.1.mlp.experts.%d.%s_proj.weight" % (e, p) for e in range(3) for p in ("gate", "up", "down")))
 
     def test_options_that_no_library_has_are_refused_before_the_target_exists(self):
         source = write_folder(self.dir / "s", *qwen3_moe(layers=1))

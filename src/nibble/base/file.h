@@ -87,6 +87,21 @@ void write_atomically(const Path& path, std::span<const std::byte> content);
 void copy_atomically(const Path& from, const Path& to);
 // Regular files and links to them directly in `folder`, sorted by name. No recursion.
 std::vector<Path> list_files(const Path& folder);
+
+// Makes `folder` and those above it that are not there yet; Error with the path and the reason where that cannot be.
+// Removes them again, as far as they are empty, unless keep() is called.
+class NewFolders {
+ public:
+  explicit NewFolders(const Path& folder);
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+  ~NewFolders();
+  void keep() { made_.clear(); }
+
+ private:
+  std::vector<Path> made_;  // outermost first
+};
+
 // Free bytes for an unprivileged writer on the file system of `folder` (or its nearest existing parent).
 uint64_t free_bytes(const Path& folder);
 void sync_folder(const Path& folder);

@@ -323,5 +323,39 @@ TEST(FreeBytes, OfTheNearestFolderThereIs) {
   EXPECT_GT(free_bytes("."), 0u);
 }
 
+TEST(NewFolders, GoAgainUnlessTheyAreKept) {
+  const testing::TempDir dir;
+  {
+    const NewFolders made(dir / "a" / "b" / "c");
+    EXPECT_TRUE(std::filesystem::is_directory(dir / "a" / "b" / "c"));
+    write_atomically(dir / "a" / "file", std::string_view("x"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir / "a" / "b"));
+  EXPECT_TRUE(std::filesystem::exists(dir / "a" / "file"));  // not ours to remove
+  {
+    NewFolders made(dir / "a" / "d" / "");
+    made.keep();
+  }
+  EXPECT_TRUE(std::filesystem::is_directory(dir / "a" / "d"));
+  {
+    const NewFolders there(dir / "a" / "d");
+  }
+  EXPECT_TRUE(std::filesystem::is_directory(dir / "a" / "d"));
+}
+
+TEST(NewFolders, APathThatCannotBeIsNamedWithTheReason) {
+  const testing::TempDir dir;
+  write_atomically(dir / "file", std::string_view("x"));
+  for (const auto& [path, reason] :
+       {std::pair{dir / "file" / "t", "Not a directory"},
+        std::pair{dir / "new" / std::string(300, 'x'), "File name too long"}, std::pair{Path("/proc/nibble/t"), ""}}) {
+    const Error error = testing::thrown_error([&path = path] { const NewFolders made(path); });
+    EXPECT_EQ(error.file(), path.string());
+    EXPECT_NE(error.message().find(reason), std::string::npos) << error.what();
+    EXPECT_FALSE(error.ways_out().empty());
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir / "new"));
+}
+
 }  // namespace
 }  // namespace nibble

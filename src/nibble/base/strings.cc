@@ -13,6 +13,41 @@
 #include "nibble/base/error.h"
 
 namespace nibble {
+namespace {
+
+// Bytes of the class that begins at pattern[at], brackets included; 0 if it is not closed.
+size_t class_length(std::string_view pattern, size_t at) {
+  size_t first = at + 1;
+  if (first < pattern.size() && pattern[first] == '!') ++first;
+  const size_t close = first + 1 < pattern.size() ? pattern.find(']', first + 1) : std::string_view::npos;
+  return close == std::string_view::npos ? 0 : close + 1 - at;
+}
+
+// `members` is what stands between the brackets, without the `!`.
+bool in_class(std::string_view members, char c) {
+  const auto byte = [](char x) { return static_cast<unsigned char>(x); };
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (i + 2 < members.size() && members[i + 1] == '-') {
+      if (byte(members[i]) <= byte(c) && byte(c) <= byte(members[i + 2])) return true;
+      i += 2;
+    } else if (members[i] == c) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Bytes of the element of the pattern at `at` if it matches `c`, else 0.
+size_t match_one(std::string_view pattern, size_t at, char c) {
+  const size_t length = pattern[at] == '[' ? class_length(pattern, at) : 0;
+  if (length == 0) return pattern[at] == '?' || pattern[at] == c ? 1 : 0;
+  std::string_view members = pattern.substr(at + 1, length - 2);
+  const bool negated = members.front() == '!';
+  if (negated) members.remove_prefix(1);
+  return in_class(members, c) != negated ? length : 0;
+}
+
+}  // namespace
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -36,11 +71,13 @@ bool glob_match(std::string_view pattern, std::string_view name) {
   size_t star = std::string_view::npos;  // where to come back to: the last `*` and how much it has eaten
   size_t eaten = 0;
   while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
+    const bool at_star = p < pattern.size() && pattern[p] == '*';
+    const size_t matched = at_star || p == pattern.size() ? 0 : match_one(pattern, p, name[n]);
+    if (at_star) {
       star = p++;
       eaten = n;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
+    } else if (matched > 0) {
+      p += matched;
       ++n;
     } else if (star != std::string_view::npos) {
       p = star + 1;

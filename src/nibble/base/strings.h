@@ -13,8 +13,9 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
-// Shell wildcards over a whole name: `*` any run (dots included), `?` one byte, everything else itself. Time at most
-// |pattern| · |name|.
+// Shell wildcards over a whole name: `*` any run (dots included), `?` one byte, `[abc]`, `[a-z]` one byte of a class,
+// `[!abc]` one that is not in it, everything else itself, a `[` without its `]` too. `]` belongs to a class where it is
+// its first byte. Time at most |pattern| · |name|.
 bool glob_match(std::string_view pattern, std::string_view name);
 
 // Levenshtein distance, and the candidate nearest to `name` (empty if there is none): "did you mean …".

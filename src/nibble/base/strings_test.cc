@@ -61,13 +61,28 @@ TEST(Glob, WholeNamesAndDots) {
   EXPECT_TRUE(glob_match("model.layers.*.mlp.experts.*", "model.layers.61.mlp.experts.3.up_proj.weight"));
   EXPECT_FALSE(glob_match("mlp", "mlp.gate"));
   EXPECT_FALSE(glob_match("", "a"));
-  EXPECT_FALSE(glob_match("[ab]", "a"));  // brackets are themselves
-  EXPECT_TRUE(glob_match("[ab]", "[ab]"));
+}
+
+// What Python's fnmatch.fnmatchcase answers.
+TEST(Glob, ClassesAsInTheShell) {
+  const std::pair<std::string_view, std::string_view> matching[] = {
+      {"[ab]", "b"},       {"[a-c]x", "cx"},       {"[!a]", "b"},
+      {"[!a-c]", "d"},     {"l.[0-9].w", "l.7.w"}, {"l.[0-9]*.w", "l.71.w"},
+      {"[]]", "]"},        {"[!]]", "a"},          {"[a-]", "-"},
+      {"[-a]", "-"},       {"[a-cx-z]", "y"},      {"[*]", "*"},
+      {"[", "["},          {"[ab", "[ab"},         {"[!", "[!"},
+      {"[]", "[]"},        {"a[0][1]b", "a01b"},   {"*[13579]", "layers.61"},
+      {"[!0-9]*", "mtp.0"}};
+  for (const auto& [pattern, name] : matching) EXPECT_TRUE(glob_match(pattern, name)) << pattern << " on " << name;
+  const std::pair<std::string_view, std::string_view> others[] = {
+      {"[ab]", "c"},  {"[ab]", "ab"},          {"[ab]", "[ab]"},          {"[!a]", "a"}, {"[a-c]", "d"},
+      {"[c-a]", "b"}, {"l.[0-9].w", "l.71.w"}, {"*[13579]", "layers.60"}, {"[ab]", ""},  {"[!a]", ""}};
+  for (const auto& [pattern, name] : others) EXPECT_FALSE(glob_match(pattern, name)) << pattern << " on " << name;
 }
 
 TEST(Glob, NoExponentialTime) {
   std::string pattern;
-  for (int i = 0; i < 200; ++i) pattern += "a*";
+  for (int i = 0; i < 200; ++i) pattern += i % 2 == 0 ? "a*" : "[a-b]*";
   EXPECT_FALSE(glob_match(pattern + "b", std::string(5'000, 'a')));
 }
 

@@ -65,7 +65,7 @@ class Checkpoint {
   const GgufFile* gguf() const;  // null for safetensors
   // Full paths of the files beside the weights that a quantized copy needs too (tokenizer, templates, generation
   // config, code, README, licence), sorted. Not: weights of any kind, indexes, config.json, side configs, nibble.json,
-  // hidden and partial files, sub-folders.
+  // hidden and partial files, sub-folders (sub_folders.h).
   const std::vector<Path>& companions() const;
 
   // Thread-safe. Errors name file, tensor and offset.

@@ -55,6 +55,8 @@ bool Convention::one_second_scale(const WriteRequest& /*request*/) const { retur
 
 bool Convention::is_own_layout_of(std::string_view /*family*/, const Format& /*format*/) const { return false; }
 
+std::string Convention::readers_note(std::string_view /*model_type*/) const { return ""; }
+
 SecondLevel Convention::second_level() const { return SecondLevel::kNone; }
 
 std::vector<PartDecl> Convention::declare(const WriteRequest& request) const {

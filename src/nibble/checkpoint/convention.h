@@ -121,6 +121,7 @@ struct ConfigRequest {
   Element model_dtype = Element::kBF16;
   std::vector<std::string> quantized;   // module names (no ".weight"), sorted
   std::vector<std::string> kept;        // modules with a 2-D or larger weight that stay as they are, sorted
+  std::vector<std::string> norms;       // modules of role norm, sorted
   const Json* source_config = nullptr;  // the source's config.json, or null
   std::string tool_version;
 };
@@ -156,6 +157,9 @@ class Convention {
   // Is this how releases of model family `family` are written in `format` (gpt-oss: its own blocks)? Then it is the
   // default layout for that family's 16-bit checkpoints too.
   virtual bool is_own_layout_of(std::string_view family, const Format& format) const;
+  // What a user must know who writes it for a model of type `model_type`: which programs read it there. "" where the
+  // field's loaders do for any model.
+  virtual std::string readers_note(std::string_view model_type) const;
   virtual SecondLevel second_level() const;
   // Does emit() want whole slices, whose rows are not bytes in a row of their own?
   virtual bool takes_whole_slices(const WriteRequest& request) const;

@@ -47,6 +47,10 @@ std::optional<ShardNumber> shard_number(std::string_view name) {
 
 }  // namespace
 
+bool is_weight_name(std::string_view name) {
+  return ends_with(name, ".safetensors") || ends_with(name, ".gguf") || ends_with_any(name, kOtherWeights);
+}
+
 FolderFiles sort_folder(const Path& folder) {
   FolderFiles files;
   std::vector<std::string> side;

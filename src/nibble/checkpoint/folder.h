@@ -24,6 +24,9 @@ struct FolderFiles {
 
 inline constexpr std::string_view kIndexName = "model.safetensors.index.json";
 
+// Does the name say that the file holds weights, in a form that nibble reads or in another?
+bool is_weight_name(std::string_view name);
+
 FolderFiles sort_folder(const Path& folder);
 
 // The Error for a path where nothing is, with the nearest name beside it.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <map>
@@ -16,6 +17,8 @@
 #include "nibble/base/strings.h"
 #include "nibble/checkpoint/convention.h"
 #include "nibble/cli/commands.h"
+#include "nibble/models/role.h"
+#include "nibble/quantize/policy.h"
 
 namespace nibble {
 namespace {
@@ -43,10 +46,20 @@ std::string_view example_format() {
 }
 
 std::string rule_help() {
+  const auto formats = example_writable_formats();
   std::vector<std::string> names;
-  for (const ScaleRule* rule : scale_rules()) names.emplace_back(rule->name);
+  for (const ScaleRule* rule : scale_rules()) {
+    if (std::ranges::any_of(formats, [rule](const Format& format) { return rule->applies(format); }))
+      names.emplace_back(rule->name);
+  }
   return fmt::format("how scales are chosen: {}; with the prefix mse. they are searched (default: the format's own)",
                      fmt::join(names, " "));
+}
+
+std::string role_help() {
+  std::vector<std::string_view> names;
+  for (const Role role : all_roles()) names.push_back(role_name(role));
+  return fmt::format("{}", fmt::join(names, " "));
 }
 
 // "I/N" with 1 <= I <= N.
@@ -88,9 +101,11 @@ QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common
     throw Error("a format without scales has no layout and no library whose bytes it could have")
         .value("format", request.format.name)
         .way_out("leave --layout and --bit-exact-with out");
+  if (!args.layout.empty()) parse_layout(args.layout, request.format);
   request.include = args.include;
   request.keep = args.keep;
   request.generic = args.generic;
+  check_words(request);
   request.unify_scales = args.unify;
   request.shard_bytes = parse_bytes(args.shard_size);
   if (!args.worker.empty()) std::tie(request.worker, request.workers) = parse_worker(args.worker);
@@ -238,11 +253,14 @@ std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common) {
                  "how it is stored: compressed-tensors, gpt-oss, modelopt, deepseek (default: the source's own for "
                  "that format, else compressed-tensors)")
       ->type_name("NAME");
-  app.add_option("--include", args->include,
-                 "what is quantized: roles, all_linears or name:GLOB (default: routed_expert, for a model without "
-                 "experts dense_mlp)")
+  app.add_option(
+         "--include", args->include,
+         fmt::format("what is quantized, instead of the default (routed_expert, for a model without experts "
+                     "dense_mlp): roles, all_linears, or name:GLOB over whole names (* ? [a-z] [!x]). Roles: {}",
+                     role_help()))
       ->type_name("WHAT");
-  app.add_option("--keep", args->keep, "what stays as it is, same words; wins over --include")->type_name("WHAT");
+  app.add_option("--keep", args->keep, "what stays as it is, in the same words; wins over --include and the default")
+      ->type_name("WHAT");
   app.add_option("--generic", args->generic,
                  "for an unknown family: quantize 2-D weights whose names this regular expression finds")
       ->type_name("REGEX");
@@ -251,7 +269,9 @@ std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common) {
       ->type_name("LIBRARY");
   app.add_flag("--unify-scales", args->unify,
                "one second-level scale for gate and up (q, k, v) of an input that has several");
-  app.add_option("--shard-size", args->shard_size, "largest output file")->type_name("SIZE")->capture_default_str();
+  app.add_option("--shard-size", args->shard_size, "largest output file, for example 5GB or 512MiB")
+      ->type_name("SIZE")
+      ->capture_default_str();
   app.add_option("--worker", args->worker,
                  "write every N-th shard only, counting from the I-th: several processes or machines share one folder")
       ->type_name("I/N");

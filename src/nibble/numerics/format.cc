@@ -54,6 +54,13 @@ const ScaleFacts& facts_of(ScaleType type) {
   std::abort();
 }
 
+std::optional<Format> find_format(std::string_view name) {
+  for (const FormatFamily* family : format_families()) {
+    if (auto format = family->parse(name)) return format;
+  }
+  return std::nullopt;
+}
+
 // "int4-gN, mxfp4, …": the families that `wanted` accepts, those spelled most like `name` first.
 std::string names_nearest_first(std::string_view name, bool writable_only) {
   std::vector<std::pair<size_t, std::string_view>> patterns;
@@ -115,9 +122,7 @@ double Format::bits_per_weight(uint64_t rows, uint64_t cols) const {
 }
 
 Format parse_format(std::string_view name) {
-  for (const FormatFamily* family : format_families()) {
-    if (auto format = family->parse(name)) return *std::move(format);
-  }
+  if (auto format = find_format(name)) return *std::move(format);
   throw Error("no format has this name")
       .value("format", std::string(name))
       .way_out("use one of: " + names_nearest_first(name, false));
@@ -130,15 +135,26 @@ const FormatFamily& family_of(const Format& format) {
   throw Error("no format has this name").value("format", format.name);
 }
 
+std::vector<Format> example_writable_formats() {
+  std::vector<Format> formats;
+  for (const FormatFamily* family : format_families()) {
+    if (!family->writable) continue;
+    std::string name(family->pattern);
+    if (const size_t at = name.find("-gN"); at != std::string::npos) name.replace(at, 3, "-g32");
+    if (auto format = family->parse(name)) formats.push_back(*std::move(format));
+  }
+  return formats;
+}
+
 bool is_writable(const Format& format) {
   if (!family_of(format).writable) return false;
   return !has_free_groups(format) || (format.block_cols >= 16 && std::has_single_bit(format.block_cols));
 }
 
 Format parse_writable_format(std::string_view name) {
-  Format format = parse_format(name);
-  if (is_writable(format)) return format;
-  throw Error("this format can be read, but not written")
+  auto format = find_format(name);
+  if (format && is_writable(*format)) return *std::move(format);
+  throw Error(format ? "this format can be read, but not written" : "no format has this name")
       .value("format", std::string(name))
       .way_out("use one of: " + names_nearest_first(name, true) + " (N a power of two, 16 or more)");
 }

@@ -86,9 +86,12 @@ std::span<const FormatFamily* const> format_families();
 Format parse_format(std::string_view name);
 const FormatFamily& family_of(const Format& format);
 
+// One format of each family that can be written, with groups of 32 where they are free.
+std::vector<Format> example_writable_formats();
+
 // A target of `quantize`: its family is writable, and groups are powers of two from 16 (other groups are only read).
 bool is_writable(const Format& format);
-// parse_format, and Error with what can be written unless is_writable().
+// parse_format, and Error with what can be written, nearest first, unless it is known and is_writable().
 Format parse_writable_format(std::string_view name);
 
 // Can (N, K) be encoded? nullopt, or what is wrong: the reason with the numbers, and the powers of two from 16 that are

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nibble/base/check.h"
@@ -62,16 +64,26 @@ inline QuantizeOptions options_for(const Format& format, std::string_view rule, 
   return {.format = format, .rule = rule.empty() ? default_rule(format) : parse_rule(rule, format), .bit_exact = who};
 }
 
-inline Quantized quantize(const DenseView& rows, const QuantizeOptions& options) {
-  const Quantizer quantizer(options);
+inline Quantized quantize(const DenseView& rows, const Quantizer& quantizer, const TensorScale& scale) {
   Quantized result;
-  result.matrix = EncodedMatrix::make(options.format, rows.rows, rows.cols);
-  if (quantizer.needs_amax()) result.matrix.tensor_scale = quantizer.tensor_scale(abs_max(rows).amax, rows.element);
+  result.matrix = EncodedMatrix::make(quantizer.options().format, rows.rows, rows.cols);
+  result.matrix.tensor_scale = scale;
   result.errors.resize(rows.rows);
-  const auto bad =
-      quantizer.encode(rows, result.matrix.tensor_scale, result.matrix.mutable_view(), result.errors.data());
+  const auto bad = quantizer.encode(rows, scale, result.matrix.mutable_view(), result.errors.data());
   EXPECT_FALSE(bad.has_value());
   return result;
+}
+
+inline Quantized quantize(const DenseView& rows, const QuantizeOptions& options) {
+  const Quantizer quantizer(options);
+  if (!quantizer.needs_amax()) return quantize(rows, quantizer, TensorScale{});
+  std::optional<Quantized> best;
+  for (const TensorScale& scale :
+       quantizer.tensor_scale_candidates(quantizer.tensor_scale(abs_max(rows).amax, rows.element))) {
+    Quantized one = quantize(rows, quantizer, scale);
+    if (!best || one.total().noise < best->total().noise) best = std::move(one);
+  }
+  return *best;
 }
 
 inline Quantized quantize(const DenseMatrix& rows, const Format& format, std::string_view rule = "",

@@ -10,6 +10,8 @@
 #include "nibble/numerics/bit_exact.h"
 #include "nibble/numerics/decode.h"
 #include "nibble/numerics/rules/applies.h"
+#include "nibble/numerics/rules/mse.h"
+#include "nibble/numerics/scale_codec.h"
 #include "nibble/numerics/simd/kernels.h"
 #include "nibble/numerics/tile_encoder.h"
 
@@ -148,6 +150,16 @@ TensorScale Quantizer::tensor_scale(float amax, Element element) const {
   }
   NIBBLE_CHECK(options_.rule.rule->tensor_scale != nullptr);
   return options_.rule.rule->tensor_scale(options_.format, amax, options_.second_level);
+}
+
+std::vector<TensorScale> Quantizer::tensor_scale_candidates(const TensorScale& chosen) const {
+  std::vector<TensorScale> list{chosen};
+  if (!options_.rule.mse || !has_tensor_scale_only(options_.format)) return list;
+  const BlockScale first{.stored = scale_encode(options_.format.scale, chosen.value), .value = chosen.value};
+  BlockScale others[kMaxMseCandidates];
+  const int count = mse_candidates(options_.format, first, others);
+  for (int i = 0; i < count; ++i) list.push_back({chosen.level, others[i].value});
+  return list;
 }
 
 std::optional<BadValue> Quantizer::encode(const DenseView& rows, const TensorScale& tensor_scale,

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "nibble/numerics/encoded.h"
 #include "nibble/numerics/scale_rule.h"
@@ -73,6 +74,10 @@ class Quantizer {
   bool needs_amax() const;
   // `element`: the weights' stored type, which some libraries' arithmetic depends on.
   TensorScale tensor_scale(float amax, Element element = Element::kBF16) const;
+  // The scales of a whole matrix that a search tries, `chosen` (by tensor_scale) first; `chosen` alone where nothing is
+  // searched for the matrix as a whole. The caller encodes all rows with each: the smallest sum of noise wins, the
+  // first on ties.
+  std::vector<TensorScale> tensor_scale_candidates(const TensorScale& chosen) const;
   // Encodes `rows` into `out` (same rows and cols, arrays present as the format needs). `errors`, if given, holds one
   // entry per row. Returns the first NaN or infinity, in which case `out` is unspecified.
   std::optional<BadValue> encode(const DenseView& rows, const TensorScale& tensor_scale, const MutableEncodedView& out,

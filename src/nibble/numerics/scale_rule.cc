@@ -5,7 +5,6 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/strings.h"
-#include "nibble/numerics/rules/applies.h"
 
 namespace nibble {
 namespace {
@@ -52,9 +51,6 @@ NamedRule parse_rule(std::string_view name, const Format& format) {
   for (const ScaleRule* rule : scale_rules()) {
     if (rule->name != plain) continue;
     if (!rule->applies(format)) throw rule_error("this scale rule does not apply to the format", name, format);
-    if (mse && has_tensor_scale_only(format)) {
-      throw rule_error("a search needs blocks, and this format has one scale for the whole matrix", name, format);
-    }
     return {rule, mse};
   }
   throw rule_error("no scale rule has this name", name, format);

@@ -39,7 +39,7 @@ TEST(ScaleRule, NamesApplyToTheirFormatsAlone) {
   EXPECT_THROW(parse_rule("mx.even", parse_format("nvfp4")), Error);
   EXPECT_THROW(parse_rule("int4.amax7", parse_format("int4-g32-asym")), Error);
   EXPECT_THROW(parse_rule("fp8.amax", parse_format("mxfp8")), Error);
-  EXPECT_THROW(parse_rule("mse.fp8.amax", parse_format("fp8-tensor")), Error);
+  EXPECT_EQ(parse_rule("mse.fp8.amax", parse_format("fp8-tensor")).name(), "mse.fp8.amax");
   EXPECT_THROW(parse_rule("anything", parse_format("bf16")), Error);
   try {
     parse_rule("mx.evn", parse_format("mxfp4"));
@@ -181,6 +181,38 @@ TEST(ScaleRule, SearchFindsTheBestOfItsCandidates) {
     }
     EXPECT_EQ(static_cast<int>(searched.matrix.scales[row]), best) << row;
   }
+}
+
+// One scale for the matrix: the caller is given all that are to be tried. Here the rule's puts nearly all weights
+// halfway between two codes.
+TEST(ScaleRule, OneScaleForTheMatrixIsSearchedToo) {
+  const Format format = parse_format("fp8-tensor");
+  const float amax = 1.0f;
+  std::vector<float> values(96 * 160, 1.0625f * 128 / 448);
+  values[0] = amax;
+  const DenseMatrix x = dense_matrix(values, 96, 160, Element::kF32);
+  const Quantizer searching(options_for(format, "mse.fp8.amax"));
+  const TensorScale chosen = searching.tensor_scale(amax);
+  const auto candidates = searching.tensor_scale_candidates(chosen);
+  ASSERT_EQ(candidates.size(), 17u);
+  EXPECT_EQ(candidates[0].value, amax / 448.0f);
+  EXPECT_EQ(candidates[1].value, amax / 448.0f * (31.0f / 32.0f));
+  EXPECT_EQ(candidates[16].value, amax / 448.0f * 0.5f);
+  const Quantized searched = quantize(x, format, "mse.fp8.amax"), ruled = quantize(x, format, "fp8.amax");
+  EXPECT_LT(searched.total().noise, 0.5 * ruled.total().noise);
+  double least = ruled.total().noise;
+  for (const TensorScale& scale : candidates) {
+    const Quantized one = quantize(x.view(), searching, scale);
+    float stored = 0;
+    std::memcpy(&stored, one.matrix.scales.data(), sizeof stored);
+    EXPECT_EQ(stored, scale.value);
+    least = std::min(least, one.total().noise);
+  }
+  EXPECT_EQ(searched.total().noise, least);
+  const Quantizer plain(options_for(format, "fp8.amax"));
+  EXPECT_EQ(plain.tensor_scale_candidates(chosen).size(), 1u);
+  const Quantizer two_level(options_for(parse_format("nvfp4"), "mse.nv.two_level"));
+  EXPECT_EQ(two_level.tensor_scale_candidates(two_level.tensor_scale(1.0f)).size(), 1u);  // its blocks are searched
 }
 
 }  // namespace

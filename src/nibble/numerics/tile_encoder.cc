@@ -7,6 +7,7 @@
 #include "nibble/base/check.h"
 #include "nibble/base/checked_math.h"
 #include "nibble/numerics/effective_scale.h"
+#include "nibble/numerics/rules/applies.h"
 #include "nibble/numerics/rules/mse.h"
 #include "nibble/numerics/scale_codec.h"
 
@@ -207,8 +208,11 @@ const float* TileEncoder::divisors() const {
   return recipe_ != nullptr && recipe_->divisor != nullptr ? divisor_.data() : effective_.data();
 }
 
+// One scale for the whole matrix is searched by whoever sees all of it.
+bool TileEncoder::searches_blocks() const { return options_.rule.mse && !has_tensor_scale_only(format_); }
+
 int TileEncoder::most_candidates() const {
-  return 1 + (rule_.alternatives != nullptr ? kMaxAlternatives : 0) + (options_.rule.mse ? kMaxMseCandidates : 0);
+  return 1 + (rule_.alternatives != nullptr ? kMaxAlternatives : 0) + (searches_blocks() ? kMaxMseCandidates : 0);
 }
 
 int TileEncoder::list_candidates(uint64_t block, BlockScale* list) const {
@@ -217,7 +221,7 @@ int TileEncoder::list_candidates(uint64_t block, BlockScale* list) const {
   if (rule_.alternatives != nullptr) {
     count += rule_.alternatives(format_, stats_of(block), tensor_scale_, list + count);
   }
-  if (options_.rule.mse) count += mse_candidates(format_, list[0], list + count);
+  if (searches_blocks()) count += mse_candidates(format_, list[0], list + count);
   return count;
 }
 

@@ -39,6 +39,7 @@ class TileEncoder {
   void set_block(uint64_t block, const BlockScale& scale);
   void set_effective_scales(uint64_t blocks);
   const float* divisors() const;
+  bool searches_blocks() const;
   int most_candidates() const;
   int list_candidates(uint64_t block, BlockScale* list) const;
   void search(const Tile& tile);

@@ -15,6 +15,7 @@
 #include "nibble/numerics/quantizer.h"
 #include "nibble/numerics/recast.h"
 #include "nibble/quantize/expert_form.h"
+#include "nibble/quantize/plan_notes.h"
 
 namespace nibble {
 namespace {
@@ -22,6 +23,16 @@ namespace {
 uint64_t leading_product(const std::vector<uint64_t>& shape, size_t trailing) {
   return std::accumulate(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(std::min(trailing, shape.size())),
                          uint64_t{1}, std::multiplies<>());
+}
+
+// What a tensor takes in a header, at most: its offsets are not known yet.
+uint64_t header_bytes(const TensorDecl& tensor) {
+  constexpr std::string_view kKeys = R"("":{"dtype":"F8_E4M3","shape":[],"data_offsets":[,]},)";
+  constexpr uint64_t kNumber = 20;  // digits of 64 bits
+  uint64_t bytes = kKeys.size() + 2 * kNumber;
+  for (const char c : tensor.name) bytes += static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\' ? 6u : 1u;
+  for (const uint64_t dim : tensor.shape) bytes += std::to_string(dim).size() + 1;
+  return bytes;
 }
 
 // Does `layout` belong to the source's own way of writing `format`?
@@ -95,8 +106,8 @@ class Planner {
     refuse_undecodable();
     for (OutWeight& out : plan_.outs) route(out);
     refuse_impossible_options();
-    add_notes();
     make_units();
+    plan_.notes = plan_notes(plan_, model_, request_);
     return std::move(plan_);
   }
 
@@ -266,30 +277,6 @@ class Planner {
     out.transposed = out.param.transposed_when_dense && out.shape.size() == 3;
   }
 
-  void add_notes() {
-    note_default();
-    std::vector<std::string> unknown;
-    for (const OutWeight& out : plan_.outs) {
-      if (out.action == Action::kCopied && out.param.role == Role::kUnknown) unknown.push_back(out.name);
-    }
-    if (unknown.empty() || model_.family == nullptr) return;
-    const size_t shown = std::min<size_t>(unknown.size(), 8);
-    plan_.notes.push_back(
-        fmt::format("{} tensor{} unknown to the family, copied: {}{}", unknown.size(), unknown.size() == 1 ? "" : "s",
-                    fmt::join(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                    unknown.size() > shown ? ", …" : ""));
-  }
-
-  // What the user did not choose and may not expect.
-  void note_default() {
-    if (request_.format.is_dense() || !request_.include.empty() || !request_.generic.empty()) return;
-    const auto& params = model_.params;
-    if (std::any_of(params.begin(), params.end(), [](const ParamSpec& p) { return p.role == Role::kRoutedExpert; }))
-      return;
-    plan_.notes.push_back(fmt::format("this model has no experts: role {} is quantized; --include chooses otherwise",
-                                      role_name(Role::kDenseMlp)));
-  }
-
   // Joins outputs that share a source weight or a fusion key.
   std::vector<uint32_t> unit_of() const {
     std::vector<uint32_t> root(plan_.outs.size());
@@ -321,7 +308,10 @@ class Planner {
     for (uint32_t i = 0; i < plan_.outs.size(); ++i) {
       Unit& unit = units[roots[i]];
       unit.outs.push_back(i);
-      for (const PartDecl& part : parts_of(plan_, plan_.outs[i], source_)) unit.bytes_out += part.tensor.bytes();
+      for (const PartDecl& part : parts_of(plan_, plan_.outs[i], source_)) {
+        unit.bytes_out += part.tensor.bytes();
+        unit.header_bytes += header_bytes(part.tensor);
+      }
       for (const Piece& piece : plan_.outs[i].pieces) {
         if (seen.insert(piece.weight).second)
           unit.bytes_in += model_.table.weights()[piece.weight].stored_bytes(source_);
@@ -333,13 +323,15 @@ class Planner {
                       {"nibble.format", request_.format.name},
                       {"nibble.rule", request_.rule.rule == nullptr ? "" : request_.rule.name()}};
     std::vector<std::vector<Unit>> groups;
+    const uint64_t empty_bytes = plan_safetensors({}, plan_.metadata).file_bytes + 8;  // padded again when filled
     uint64_t filled = 0;
     for (auto& [first, unit] : units) {
-      if (groups.empty() || (filled > 0 && filled + unit.bytes_out > request_.shard_bytes)) {
+      const uint64_t bytes = unit.bytes_out + unit.header_bytes;
+      if (groups.empty() || filled + bytes > request_.shard_bytes) {
         groups.emplace_back();
-        filled = 0;
+        filled = empty_bytes;
       }
-      filled += unit.bytes_out;
+      filled += bytes;
       plan_.bytes_in += unit.bytes_in;
       groups.back().push_back(std::move(unit));
     }

@@ -59,6 +59,7 @@ struct OutWeight {
 struct Unit {
   std::vector<uint32_t> outs;  // ascending
   uint64_t bytes_in = 0, bytes_out = 0;
+  uint64_t header_bytes = 0;  // that its tensors take in the shard's header, at most
 };
 
 struct OutShard {

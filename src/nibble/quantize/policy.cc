@@ -5,71 +5,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 
 #include "nibble/base/error.h"
-#include "nibble/base/strings.h"
+#include "nibble/quantize/selector.h"
 
 namespace nibble {
 namespace {
-
-constexpr std::string_view kNamePrefix = "name:";
-constexpr std::string_view kAllLinears = "all_linears";
-
-// One --include or --keep word: a role, all_linears, or name:GLOB.
-struct Selector {
-  std::string text;
-  std::set<Role> roles;
-  bool linears_only = false;
-  std::string glob;
-  mutable bool matched = false;
-
-  bool matches(const Weight& weight, const ParamSpec& param) const;
-};
-
-std::string_view module_of(std::string_view name) {
-  constexpr std::string_view kTail = ".weight";
-  return ends_with(name, kTail) ? name.substr(0, name.size() - kTail.size()) : name;
-}
-
-bool Selector::matches(const Weight& weight, const ParamSpec& param) const {
-  const bool hit = glob.empty() ? roles.contains(param.role) && (!linears_only || weight.shape.size() >= 2)
-                                : glob_match(glob, weight.name) || glob_match(glob, module_of(weight.name));
-  matched = matched || hit;
-  return hit;
-}
-
-Selector parse_selector(const std::string& text) {
-  Selector selector;
-  selector.text = text;
-  if (starts_with(text, kNamePrefix)) {
-    selector.glob = text.substr(kNamePrefix.size());
-    if (selector.glob.empty()) throw Error("an empty name pattern").value("pattern", text).way_out("write name:GLOB");
-    return selector;
-  }
-  if (text == kAllLinears) {
-    selector.roles = {Role::kRoutedExpert, Role::kSharedExpert, Role::kDenseMlp, Role::kAttention};
-    selector.linears_only = true;
-    return selector;
-  }
-  if (const auto role = parse_role(text)) {
-    selector.roles = {*role};
-    return selector;
-  }
-  std::vector<std::string> names{std::string(kAllLinears)};
-  for (const Role role : all_roles()) names.emplace_back(role_name(role));
-  throw Error("not a role, all_linears or name:GLOB")
-      .value("pattern", text)
-      .way_out(fmt::format("did you mean {}?", nearest_name(text, names)))
-      .way_out(fmt::format("the roles are {}", fmt::join(names, " ")));
-}
-
-std::vector<Selector> parse_selectors(const std::vector<std::string>& texts) {
-  std::vector<Selector> selectors;
-  selectors.reserve(texts.size());
-  for (const auto& text : texts) selectors.push_back(parse_selector(text));
-  return selectors;
-}
 
 std::vector<std::unique_ptr<RE2>> compile(const std::vector<std::string>& patterns) {
   std::vector<std::unique_ptr<RE2>> compiled;
@@ -132,25 +73,6 @@ std::vector<Selector> default_selectors(const Model& model, const QuantizeReques
   return {parse_selector(std::string(role_name(moe ? Role::kRoutedExpert : Role::kDenseMlp)))};
 }
 
-void refuse_unmatched(const std::vector<Selector>& selectors, std::string_view option) {
-  for (const auto& selector : selectors) {
-    if (selector.matched) continue;
-    throw Error(fmt::format("{} {} matches nothing in this checkpoint", option, selector.text))
-        .value("pattern", selector.text)
-        .way_out("`nibble inspect` lists roles and names")
-        .way_out("leave it out");
-  }
-}
-
-const Selector* first_match(const std::vector<Selector>& selectors, const Weight& weight, const ParamSpec& param) {
-  const Selector* found = nullptr;
-  // All are asked, not only up to the first hit: each must know whether it ever matched.
-  for (const auto& selector : selectors) {
-    if (selector.matches(weight, param) && found == nullptr) found = &selector;
-  }
-  return found;
-}
-
 // Why a weight can never be quantized, or "".
 std::string unquantizable(const Weight& weight, const ParamSpec& param) {
   if (weight.opaque) return fmt::format("{} data is copied", weight.format.name);
@@ -170,6 +92,71 @@ Decision decide_dense(const Weight& weight, const ParamSpec& param, bool from_gg
   return {false, known, "vectors and scalars keep their type"};
 }
 
+// The words of one request, asked weight by weight.
+class Selection {
+ public:
+  Selection(const Model& model, const QuantizeRequest& request)
+      : model_(model),
+        request_(request),
+        keep_(parse_selectors(request.keep)),
+        generic_(compile(request.generic)),
+        generic_matched_(generic_.size(), false) {
+    if (request.generic.empty() || !request.include.empty()) include_ = default_selectors(model, request);
+  }
+
+  Decision decide(const Weight& weight, const ParamSpec& param) {
+    const bool known = param.role != Role::kUnknown;
+    const std::string never = unquantizable(weight, param);
+    const Selector* included = first_match(include_, weight, param, never);
+    const Selector* kept = first_match(keep_, weight, param, never);
+    const std::string by_generic = generic_match(weight);
+    if (!never.empty()) return {false, known, never};
+    if (kept != nullptr) return {false, known, fmt::format("kept by --keep {}", kept->text)};
+    if (included != nullptr)
+      return {true, known,
+              request_.include.empty() ? fmt::format("role {} is quantized by default", role_name(param.role))
+                                       : fmt::format("selected by --include {}", included->text)};
+    if (!by_generic.empty()) {
+      if (!known && weight.shape.size() > 2 && weight.format.is_dense())
+        throw ambiguity_error(fmt::format("--generic {} selects a stack whose orientation nobody stated", by_generic),
+                              model_, weight);
+      return {true, known, fmt::format("selected by --generic {}", by_generic)};
+    }
+    if (!known) return {false, known, "unknown to the family, copied"};
+    return {false, known, fmt::format("role {} is kept by default", role_name(param.role))};
+  }
+
+  void refuse_words_without_effect() const {
+    refuse_unmatched(include_, request_.include.empty() ? "the default selection" : "--include");
+    if (!request_.include.empty()) refuse_ineffective(include_, "--include");
+    refuse_unmatched(keep_, "--keep");
+    for (size_t g = 0; g < generic_.size(); ++g) {
+      if (!generic_matched_[g])
+        throw Error(fmt::format("--generic {} matches nothing in this checkpoint", request_.generic[g]))
+            .value("pattern", request_.generic[g])
+            .way_out("`nibble inspect` lists the names");
+    }
+  }
+
+ private:
+  // The last pattern that finds the name, or "".
+  std::string generic_match(const Weight& weight) {
+    std::string found;
+    for (size_t g = 0; g < generic_.size(); ++g) {
+      if (!RE2::PartialMatch(weight.name, *generic_[g])) continue;
+      generic_matched_[g] = true;
+      found = request_.generic[g];
+    }
+    return found;
+  }
+
+  const Model& model_;
+  const QuantizeRequest& request_;
+  std::vector<Selector> include_, keep_;
+  std::vector<std::unique_ptr<RE2>> generic_;
+  std::vector<bool> generic_matched_;
+};
+
 }  // namespace
 
 std::string_view action_name(Action action) {
@@ -182,65 +169,30 @@ std::string_view action_name(Action action) {
   return "copied";
 }
 
+void check_words(const QuantizeRequest& request) {
+  parse_selectors(request.include);
+  parse_selectors(request.keep);
+  compile(request.generic);
+}
+
 std::vector<Decision> decide(const Model& model, const QuantizeRequest& request) {
   const auto& weights = model.table.weights();
   std::vector<Decision> decisions(weights.size());
-  const bool from_gguf = model.from_gguf;
   if (request.format.is_dense() && request.include.empty() && request.keep.empty() && request.generic.empty()) {
     for (size_t i = 0; i < weights.size(); ++i)
-      decisions[i] = decide_dense(weights[i], model.params[i], from_gguf, request.format);
+      decisions[i] = decide_dense(weights[i], model.params[i], model.from_gguf, request.format);
     return decisions;
   }
   if (model.family == nullptr && request.generic.empty()) refuse_unknown_family(model);
-  const auto generic = compile(request.generic);
-  std::vector<bool> generic_matched(generic.size(), false);
-  const auto include =
-      request.generic.empty() || !request.include.empty() ? default_selectors(model, request) : std::vector<Selector>{};
-  const auto keep = parse_selectors(request.keep);
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const Weight& weight = weights[i];
-    const ParamSpec& param = model.params[i];
-    Decision& decision = decisions[i];
-    decision.known = param.role != Role::kUnknown;
-    const Selector* included = first_match(include, weight, param);
-    const Selector* kept = first_match(keep, weight, param);
-    std::string by_generic;
-    for (size_t g = 0; g < generic.size(); ++g) {
-      if (!RE2::PartialMatch(weight.name, *generic[g])) continue;
-      generic_matched[g] = true;
-      by_generic = request.generic[g];
-    }
-    const std::string never = unquantizable(weight, param);
-    if (!never.empty()) {
-      decision.reason = never;
-    } else if (kept != nullptr) {
-      decision.reason = fmt::format("kept by --keep {}", kept->text);
-    } else if (included != nullptr) {
-      decision.selected = true;
-      decision.reason = request.include.empty() ? fmt::format("role {} is quantized by default", role_name(param.role))
-                                                : fmt::format("selected by --include {}", included->text);
-    } else if (!by_generic.empty()) {
-      if (!decision.known && weight.shape.size() > 2 && weight.format.is_dense()) {
-        throw ambiguity_error(fmt::format("--generic {} selects a stack whose orientation nobody stated", by_generic),
-                              model, weight);
-      }
-      decision.selected = true;
-      decision.reason = fmt::format("selected by --generic {}", by_generic);
-    } else if (decision.known) {
-      decision.reason = fmt::format("role {} is kept by default", role_name(param.role));
-    } else {
-      decision.reason = "unknown to the family, copied";
-    }
-  }
-  refuse_unmatched(include, request.include.empty() ? "the default selection" : "--include");
-  refuse_unmatched(keep, "--keep");
-  for (size_t g = 0; g < generic.size(); ++g) {
-    if (!generic_matched[g])
-      throw Error(fmt::format("--generic {} matches nothing in this checkpoint", request.generic[g]))
-          .value("pattern", request.generic[g])
-          .way_out("`nibble inspect` lists the names");
-  }
-  return decisions;
+  Selection selection(model, request);
+  for (size_t i = 0; i < weights.size(); ++i) decisions[i] = selection.decide(weights[i], model.params[i]);
+  selection.refuse_words_without_effect();
+  const auto selected = [](const Decision& decision) { return decision.selected; };
+  if (request.keep.empty() || std::ranges::any_of(decisions, selected)) return decisions;
+  throw Error("--keep leaves nothing to quantize: it wins over --include and --generic")
+      .value("keep", fmt::format("{}", fmt::join(request.keep, " ")))
+      .way_out("keep less, or --include more")
+      .way_out("use the source as it is");
 }
 
 }  // namespace nibble

@@ -25,8 +25,13 @@ struct Decision {
   std::string reason;
 };
 
+// Errors for words of --include and --keep that are no role, all_linears or name:GLOB, and for malformed --generic
+// patterns: what can be told without a checkpoint.
+void check_words(const QuantizeRequest& request);
+
 // One decision per weight of the model. Errors: unknown family without --generic (names the family; with a stack of
-// dense experts also its shape and both readings), a pattern or role without a match, a malformed pattern.
+// dense experts also its shape and both readings), a pattern or role without a match, one that matches nothing that can
+// be quantized, a selection that --keep takes back altogether, and what check_words refuses.
 std::vector<Decision> decide(const Model& model, const QuantizeRequest& request);
 
 }  // namespace nibble

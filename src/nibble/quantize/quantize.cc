@@ -67,8 +67,9 @@ class Run {
     if (request_.dry_run) return dry_run();
     if (already_done()) return std::move(result_);
     check_target();
+    NewFolders made(request_.target);  // first: only the attempt shows whether the path can be
     check_space();
-    std::filesystem::create_directories(request_.target);
+    made.keep();
     write_shards();
     finish();
     return std::move(result_);
@@ -81,10 +82,11 @@ class Run {
     result_.rule = request_.rule.rule == nullptr ? "" : request_.rule.name();
     result_.layout = plan_.layout == nullptr ? "dense" : std::string(plan_.layout->name());
     result_.notes = plan_.notes;
+    std::ranges::move(left_folder_notes(source_), std::back_inserter(result_.notes));
     result_.bytes_in = plan_.bytes_in;
     result_.bytes_out = plan_.bytes_out;
     result_.buffer_bytes = kKeepBytes + static_cast<uint64_t>(request_.threads) * 4 * kChunkBytes;
-    for (const auto& note : plan_.notes) log::info(note);
+    for (const auto& note : result_.notes) log::info(note);
   }
 
   QuantizeResult dry_run() {

@@ -1,19 +1,25 @@
 #include "nibble/quantize/side_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "nibble/base/error.h"
 #include "nibble/base/strings.h"
 #include "nibble/checkpoint/shard_index.h"
+#include "nibble/checkpoint/sub_folders.h"
 #include "nibble/quantize/gguf_folder.h"
 
 namespace nibble {
 namespace {
 
+constexpr std::string_view kWeightTail = ".weight";
+
 std::string module_of(const std::string& name) {
-  constexpr std::string_view kTail = ".weight";
-  return ends_with(name, kTail) ? name.substr(0, name.size() - kTail.size()) : name;
+  return ends_with(name, kWeightTail) ? name.substr(0, name.size() - kWeightTail.size()) : name;
 }
 
 ConfigRequest config_request(const Checkpoint& source, const Model& model, const OutputPlan& plan,
@@ -31,9 +37,12 @@ ConfigRequest config_request(const Checkpoint& source, const Model& model, const
     if (encoded) config.quantized.push_back(module_of(out.name));
     // Weights only: a bias or a scale of a module is not a module that is kept.
     if (!encoded && out.shape.size() >= 2 && out.param.role != Role::kBias) config.kept.push_back(module_of(out.name));
+    if (out.param.role == Role::kNorm && out.shape.size() == 1 && ends_with(out.name, kWeightTail))
+      config.norms.push_back(module_of(out.name));
   }
   std::sort(config.quantized.begin(), config.quantized.end());
   std::sort(config.kept.begin(), config.kept.end());
+  std::sort(config.norms.begin(), config.norms.end());
   return config;
 }
 
@@ -52,6 +61,9 @@ void set_dtype(Json* config, Element element) {
     if (config->contains("text_config") && (*config)["text_config"].contains(key)) (*config)["text_config"][key] = name;
   }
 }
+
+// A single file lies where it lies: what is in the folders beside it says nothing about it.
+bool has_own_folder(const Checkpoint& source) { return std::filesystem::is_directory(source.path()); }
 
 }  // namespace
 
@@ -110,23 +122,34 @@ std::vector<Path> copied_companions(const Checkpoint& source,
   for (const auto& [name, text] : texts) made.insert(name);
   std::vector<Path> copied;
   for (const Path& companion : source.companions()) {
-    if (!made.contains(companion.filename().string())) copied.push_back(companion);
+    if (!made.contains(companion.filename().string())) copied.push_back(companion.filename());
   }
+  if (has_own_folder(source)) std::ranges::move(sort_sub_folders(source.folder()).files, std::back_inserter(copied));
   return copied;
+}
+
+std::vector<std::string> left_folder_notes(const Checkpoint& source) {
+  std::vector<std::string> notes;
+  if (!has_own_folder(source)) return notes;
+  for (const auto& [name, why] : sort_sub_folders(source.folder()).left)
+    notes.push_back(fmt::format("sub-folder {} is not carried over: {}", printable(name), why));
+  return notes;
 }
 
 uint64_t side_bytes(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts) {
   uint64_t bytes = 0;
   for (const auto& [name, text] : texts) bytes += text.size();
-  for (const Path& companion : source.companions()) bytes += std::filesystem::file_size(companion);
+  for (const Path& file : copied_companions(source, texts)) bytes += std::filesystem::file_size(source.folder() / file);
   return bytes;
 }
 
 void write_side_files(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts,
                       const Path& target) {
   for (const auto& [name, text] : texts) write_atomically(target / name, text);
-  for (const Path& companion : copied_companions(source, texts))
-    copy_atomically(companion, target / companion.filename());
+  for (const Path& file : copied_companions(source, texts)) {
+    if (file.has_parent_path()) std::filesystem::create_directories(target / file.parent_path());
+    copy_atomically(source.folder() / file, target / file);
+  }
 }
 
 }  // namespace nibble

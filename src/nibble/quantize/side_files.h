@@ -22,9 +22,13 @@ std::optional<std::string> output_index_text(const OutputPlan& plan, const Check
 uint64_t index_bytes(const OutputPlan& plan, const Checkpoint& source);
 inline constexpr const char* kOutputIndexName = "model.safetensors.index.json";
 
-// Companions of the source that are copied: those that no text replaces.
+// Companions of the source that are copied, relative to its folder: the files that no text replaces, and those of
+// sub-folders that hold no weights.
 std::vector<Path> copied_companions(const Checkpoint& source,
                                     const std::vector<std::pair<std::string, std::string>>& texts);
+
+// "sub-folder original is not carried over: …", for those that are not.
+std::vector<std::string> left_folder_notes(const Checkpoint& source);
 
 // Bytes that texts and companions need on disk.
 uint64_t side_bytes(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts);

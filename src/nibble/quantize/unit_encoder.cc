@@ -238,9 +238,32 @@ class UnitEncoder {
       scale = quantizer.tensor_scale(amax, c_.plan->model_dtype);
       if (scale.level != SecondLevel::kNone && (!std::isfinite(scale.value) || scale.value <= 0))
         refuse_tensor_scale(step.front(), amax, scale.value);
+      scale = searched_scale(step, quantizer, scale);
     }
     for (const Task& task : step) encode_rows(task, quantizer, scale);
     if (quantizer.needs_amax()) rows_.forget();
+  }
+
+  // The best of a search's scales for the whole matrix: one more pass over the rows, encoded with each of them.
+  TensorScale searched_scale(const Step& step, const Quantizer& quantizer, const TensorScale& chosen) {
+    const std::vector<TensorScale> candidates = quantizer.tensor_scale_candidates(chosen);
+    if (candidates.size() == 1) return chosen;
+    std::vector<ErrorSums> sums(candidates.size());
+    std::vector<ErrorSums> errors;
+    EncodedMatrix scratch;
+    for (const Task& task : step) {
+      for_chunks(task, [&](uint64_t, uint64_t count, const DenseView& rows) {
+        const DenseView input = exact_input(rows);
+        if (scratch.rows != count) scratch = EncodedMatrix::make(out(task).format, count, out(task).cols());
+        for (size_t i = 0; i < candidates.size(); ++i) {
+          errors.assign(count, {});
+          quantizer.encode(input, candidates[i], scratch.mutable_view(), errors.data());
+          for (const ErrorSums& row : errors) sums[i].add(row);
+        }
+      });
+    }
+    const auto best = std::ranges::min_element(sums, {}, &ErrorSums::noise);
+    return candidates[static_cast<size_t>(best - sums.begin())];
   }
 
   void encode_rows(const Task& task, const Quantizer& quantizer, const TensorScale& scale) {

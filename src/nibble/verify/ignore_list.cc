@@ -27,7 +27,7 @@ IgnoreList::IgnoreList(const std::vector<std::string>& entries, bool containers)
       } else {
         invalid_.push_back(entry);
       }
-    } else if (entry.find_first_of("*?") != std::string::npos) {
+    } else if (entry.find_first_of("*?[") != std::string::npos) {
       patterns_->wildcards.emplace_back(entry);
     } else if (!entry.empty()) {
       patterns_->names.insert(entry);

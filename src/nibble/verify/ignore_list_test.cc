@@ -16,10 +16,12 @@ TEST(IgnoreList, RegularExpressionsMatchFromTheStart) {
 }
 
 TEST(IgnoreList, ContainersAndWildcards) {
-  const IgnoreList list({"model.layers.*.self_attn", "model.layers.61*", "model.embed_tokens"}, true);
+  const IgnoreList list({"model.layers.*.self_attn", "model.layers.61*", "model.embed_tokens", "mtp.[01].mlp"}, true);
   EXPECT_FALSE(list.covering("model.layers.3.self_attn.q_proj").empty());
   EXPECT_FALSE(list.covering("model.layers.61.mlp.experts.0.up_proj").empty());
   EXPECT_FALSE(list.covering("model.embed_tokens").empty());
+  EXPECT_FALSE(list.covering("mtp.1.mlp.up_proj").empty());
+  EXPECT_EQ(list.covering("mtp.2.mlp.up_proj"), "");
   EXPECT_EQ(list.covering("model.layers.3.mlp.experts.0.up_proj"), "");
 }
 

@@ -96,9 +96,9 @@ void compare_side_files(const Path& folder, const Checkpoint& base,
   for (const auto& [name, text] : texts)
     compare_file(folder / name, {"the file", reader_of(text), text.size()}, sums, findings);
   for (const Path& companion : copied_companions(base, texts)) {
-    const InputFile file = InputFile::open(companion);
+    const InputFile file = InputFile::open(base.folder() / companion);
     const auto read = [&file](uint64_t offset, std::span<std::byte> out) { file.read_at(offset, out); };
-    compare_file(folder / companion.filename(), {"the copy of BASE's file", read, file.size()}, sums, findings);
+    compare_file(folder / companion, {"the copy of BASE's file", read, file.size()}, sums, findings);
   }
 }
 

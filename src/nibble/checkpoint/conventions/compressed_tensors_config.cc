@@ -1,6 +1,9 @@
 #include "nibble/checkpoint/conventions/compressed_tensors_config.h"
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "nibble/base/check.h"
 #include "nibble/base/strings.h"
@@ -72,6 +75,27 @@ Json activation_arguments(const Format& format) {
   return args;
 }
 
+std::string_view last_component(std::string_view module) { return module.substr(module.rfind('.') + 1); }
+
+// Loaders ask this list about linear layers only, and a name without a layer is no error to them. Norms stand in it so
+// that it says of every module what it is; one expression a kind, since deep models have hundreds.
+Json ignored_modules(const ConfigRequest& request) {
+  Json ignored = request.kept;
+  std::set<std::string_view> kinds, quantized;
+  for (const std::string& module : request.quantized) quantized.insert(last_component(module));
+  for (const std::string& module : request.norms) {
+    const std::string_view kind = last_component(module);
+    const bool plain = std::ranges::all_of(kind, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    if (!plain || quantized.contains(kind)) {
+      ignored.push_back(module);
+    } else {
+      kinds.insert(kind);
+    }
+  }
+  for (const std::string_view kind : kinds) ignored.push_back("re:(.*\\.)?" + std::string(kind) + "$");
+  return ignored;
+}
+
 }  // namespace
 
 const char* compressed_tensors_format(const Format& format) {
@@ -103,7 +127,7 @@ Json compressed_tensors_config(const ConfigRequest& request) {
   config["format"] = format;
   config["quantization_status"] = "compressed";
   config["config_groups"]["group_0"] = std::move(group);
-  config["ignore"] = request.kept;
+  config["ignore"] = ignored_modules(request);
   config["kv_cache_scheme"] = nullptr;
   config["version"] = kLayoutVersion;
   return config;

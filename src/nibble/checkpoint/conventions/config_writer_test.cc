@@ -76,6 +76,22 @@ TEST(ConfigWriter, CompressedTensorsIsComplete) {
   EXPECT_EQ(config["ignore"], Json({"lm_head", "model.embed_tokens", "model.layers.0.mlp.gate"}));
 }
 
+// One expression a kind, none of which a quantized module matches; ModelOpt's own export lists none.
+TEST(ConfigWriter, NormsAreListedWhereTheFieldAcceptsIt) {
+  ConfigRequest norms = request("mx.even");
+  norms.kept = {"lm_head"};
+  norms.quantized = {"model.layers.0.mlp.experts.0.up_proj", "model.layers.0.odd.ln"};
+  norms.norms = {"model.layers.0.input_layernorm", "model.layers.0.odd-norm", "model.layers.1.input_layernorm",
+                 "model.layers.1.ln", "model.norm"};
+  EXPECT_EQ(write("compressed-tensors", "mxfp4", norms).settings()["ignore"],
+            Json({"lm_head", "model.layers.0.odd-norm", "model.layers.1.ln", "re:(.*\\.)?input_layernorm$",
+                  "re:(.*\\.)?norm$"}));
+  EXPECT_EQ(write("deepseek", "fp8-block", norms).settings()["modules_to_not_convert"],
+            Json({"lm_head", "model.layers.0.input_layernorm", "model.layers.0.odd-norm",
+                  "model.layers.1.input_layernorm", "model.layers.1.ln", "model.norm"}));
+  EXPECT_EQ(write("modelopt", "nvfp4", norms).settings()["ignore"], Json({"lm_head"}));
+}
+
 TEST(ConfigWriter, AStaleCarrierIsReplacedWhereverItStood) {
   const Json source = Json::parse(R"({"model_type": "kimi", "expert_dtype": "fp4",
     "quantization_config": {"quant_method": "fp8"}, "compression_config": {"format": "x"},

@@ -80,7 +80,11 @@ class Deepseek final : public Convention {
     settings["quant_method"] = "fp8";
     if (request.rule == kPowerOfTwoRule || request.format.scale == ScaleType::kE8M0) settings["scale_fmt"] = "ue8m0";
     settings["weight_block_size"] = {request.format.block_rows, request.format.block_cols};
-    settings["modules_to_not_convert"] = request.kept;
+    // As releases of such folders list them: names in full, norms too.
+    std::vector<std::string> kept = request.kept;
+    kept.insert(kept.end(), request.norms.begin(), request.norms.end());
+    std::ranges::sort(kept);
+    settings["modules_to_not_convert"] = kept;
     replace_quantization(config, std::move(settings));
     return {};
   }

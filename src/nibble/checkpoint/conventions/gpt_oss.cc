@@ -50,6 +50,15 @@ class GptOss final : public Convention {
     return family == "gpt_oss" && can_write(format);
   }
 
+  // Loaders know the fused and interleaved stacks as parameters of that one model.
+  std::string readers_note(std::string_view model_type) const override {
+    if (model_type == "gpt_oss") return "";
+    return "layout gpt-oss: transformers, vLLM and SGLang load it for model type gpt_oss alone; for " +
+           printable(model_type) +
+           " only programs that know it by the names of its tensors do, as nibble does; --layout "
+           "compressed-tensors is what the others load";
+  }
+
   std::vector<PartDecl> declare(const WriteRequest& request) const override {
     if (request.shape.size() < 3 || request.shape.back() % kBlockCols != 0) {
       throw Error("this layout holds stacks of experts whose columns fill whole blocks, and nothing else")

@@ -218,6 +218,7 @@ std::vector<std::pair<std::string, std::string>> Modelopt::write_config(const Co
   Json settings;
   settings["config_groups"]["group_0"]["weights"] = std::move(weights);
   settings["config_groups"]["group_0"]["targets"] = {"Linear"};
+  // Without norms, as the library's own export: it lists the layers that it could have quantized.
   settings["ignore"] = request.kept;
   settings["quant_algo"] = kAlgorithm;
   settings["producer"] = producer;

@@ -1,0 +1,78 @@
+#include "nibble/quantize/plan_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace nibble {
+namespace {
+
+std::string about_default(const Model& model, const QuantizeRequest& request) {
+  if (request.format.is_dense() || !request.include.empty() || !request.generic.empty()) return "";
+  const auto is_expert = [](const ParamSpec& param) { return param.role == Role::kRoutedExpert; };
+  if (std::ranges::any_of(model.params, is_expert)) return "";
+  return fmt::format("this model has no experts: role {} is quantized; --include chooses otherwise",
+                     role_name(Role::kDenseMlp));
+}
+
+// --include replaces the default, which a user who means to add to it does not expect.
+std::string about_experts_left_out(const OutputPlan& plan, const QuantizeRequest& request) {
+  if (request.format.is_dense() || request.include.empty()) return "";
+  uint64_t experts = 0, others = 0;
+  std::string kept_in;
+  for (const OutWeight& out : plan.outs) {
+    const bool low_bit = !out.format.is_dense();
+    if (out.param.role != Role::kRoutedExpert) {
+      others += low_bit ? 1u : 0u;
+    } else if (low_bit) {
+      return "";
+    } else {
+      ++experts;
+      kept_in = out.format.name;
+    }
+  }
+  if (experts == 0) return "";
+  return fmt::format(
+      "--include {} selects {} weight{} and replaces the default: the routed experts ({} weights) are left in {}; add "
+      "{} to quantize them too",
+      fmt::join(request.include, " "), others, others == 1 ? "" : "s", experts, kept_in,
+      role_name(Role::kRoutedExpert));
+}
+
+std::string about_unknown(const OutputPlan& plan, const Model& model) {
+  std::vector<std::string> unknown;
+  for (const OutWeight& out : plan.outs) {
+    if (out.action == Action::kCopied && out.param.role == Role::kUnknown) unknown.push_back(out.name);
+  }
+  if (unknown.empty() || model.family == nullptr) return "";
+  const size_t shown = std::min<size_t>(unknown.size(), 8);
+  return fmt::format("{} tensor{} unknown to the family, copied: {}{}", unknown.size(), unknown.size() == 1 ? "" : "s",
+                     fmt::join(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                     unknown.size() > shown ? ", …" : "");
+}
+
+std::string about_large_shards(const OutputPlan& plan, const QuantizeRequest& request) {
+  uint64_t larger = 0, largest = 0;
+  for (const OutShard& shard : plan.shards) {
+    if (shard.file_bytes <= request.shard_bytes) continue;
+    ++larger;
+    largest = std::max(largest, shard.file_bytes);
+  }
+  if (larger == 0) return "";
+  return fmt::format(
+      "{} of {} shards are larger than the {} bytes asked for, up to {}: tensors that are made together lie in one "
+      "file",
+      larger, plan.shards.size(), request.shard_bytes, largest);
+}
+
+}  // namespace
+
+std::vector<std::string> plan_notes(const OutputPlan& plan, const Model& model, const QuantizeRequest& request) {
+  std::vector<std::string> notes{about_default(model, request), about_experts_left_out(plan, request),
+                                 plan.layout == nullptr ? "" : plan.layout->readers_note(model.family_name),
+                                 about_unknown(plan, model), about_large_shards(plan, request)};
+  std::erase(notes, "");
+  return notes;
+}
+
+}  // namespace nibble
