@@ -1,5 +1,6 @@
 """Cases of section 1.2: layouts and roles."""
 
+import itertools
 import re
 import unittest
 
@@ -150,7 +151,7 @@ class Layouts(CaseTest):
         source = write_folder(self.dir / "s", tensors, config)
         biases = unpack_bf16(tensors["model.layers.1.mlp.experts.gate_up_proj_bias"][2])
         stack = unpack_bf16(tensors["model.layers.1.mlp.experts.gate_up_proj"][2])
-        for format_name, layout in (("int4-g32", "compressed-tensors"), ("nvfp4", "modelopt"), ("fp8-block", "deepseek")):
+        for format_name, layout in (("int4-g32", "compressed-tensors"), ("nvfp4", "compressed-tensors"), ("fp8-block", "deepseek")):
             self.done("quantize", source, self.dir / "t", "--format", format_name, "--layout", layout)
             outcome = self.done("verify", self.dir / "t", "--against", source)
             self.assertEqual(self.findings(outcome, "error") + self.findings(outcome, "warning"), [])
@@ -173,6 +174,29 @@ class Layouts(CaseTest):
             (self.dir / "t/model.safetensors").write_bytes(safetensors_bytes(out, {"format": "pt"}))
             self.refused("verify", self.dir / "t", "--against", source, says=[gate, up])
             shutil.rmtree(self.dir / "t")
+
+    def test_modelopts_gpt_oss_keeps_the_axes_of_its_modules(self):
+        """(E, K/2, N) bytes of two columns, (E, K/16, N) scales, one second-level scale from the largest weight of all."""
+        tensors, config = gpt_oss()
+        source = write_folder(self.dir / "s", tensors, config)
+        self.done("quantize", source, self.dir / "t", "--format", "nvfp4", "--layout", "modelopt")
+        outcome = self.done("verify", self.dir / "t", "--against", source)
+        self.assertEqual(self.findings(outcome, "error") + self.findings(outcome, "warning"), [])
+        out = read_folder(self.dir / "t")
+        name = "model.layers.1.mlp.experts.gate_up_proj"
+        self.assertEqual(out[name][:2], ("U8", [4, 32, 64]))
+        self.assertEqual(out[name + "_weight_scale"][:2], ("F8_E4M3", [4, 4, 64]))
+        self.assertEqual(out[name + "_bias"], tensors[name + "_bias"])
+        stack = unpack_bf16(tensors[name][2])  # (E, K, N)
+        second = unpack_f32(out[name + "_weight_scale_2"][2])
+        self.assertEqual(out[name + "_weight_scale_2"][1], [])
+        self.assertAlmostEqual(second[0], max(abs(x) for x in stack) / 2688, delta=second[0] * 1e-6)
+        for e, k, n in itertools.product(range(4), range(64), range(0, 64, 7)):
+            byte = out[name][2][(e * 32 + k // 2) * 64 + n]
+            code = byte >> 4 if k % 2 else byte & 15
+            scale = e4m3_value(out[name + "_weight_scale"][2][(e * 4 + k // 16) * 64 + n]) * second[0]
+            value = E2M1[code] * scale
+            self.assertLessEqual(abs(value - stack[(e * 64 + k) * 64 + n]), scale * 1.07, (e, k, n))
 
     def test_gate_and_up_rows_interleave_and_come_back(self):
         """Per-expert -> fused interleaved -> per-expert gives the first bytes again."""

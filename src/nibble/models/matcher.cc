@@ -107,7 +107,8 @@ bool Matcher::any_expert_alone(int32_t layer, Projection projection) const {
 // Row by row or half by half: a convention that fuses says so, otherwise the family does; GGUF always stacks halves.
 bool Matcher::interleaved(int64_t weight) const {
   const Weight& stack = model_.table.weights()[static_cast<size_t>(weight)];
-  if (stack.convention != nullptr && stack.convention->expert_form(model_.family_name) == ExpertForm::kFusedInterleaved) return true;
+  if (stack.convention != nullptr && stack.convention->expert_form(model_.family_name) == ExpertForm::kFusedInterleaved)
+    return true;
   return !model_.from_gguf && native_form(model_.spec) == ExpertStorage::kInterleaved;
 }
 
