@@ -27,8 +27,8 @@ CodePoint first_code_point(std::string_view text) {
     value = value << 6 | (byte & 0x3Fu);
   }
   // Longer than needed, half of a surrogate pair, beyond Unicode.
-  constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (value < smallest[length] || (value >= 0xD800 && value < 0xE000) || value > 0x10FFFF) return {};
+  constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (value < kSmallest[length] || (value >= 0xD800 && value < 0xE000) || value > 0x10FFFF) return {};
   return {value, length};
 }
 

@@ -9,7 +9,6 @@ namespace nibble {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST(Error, RendersEverythingOnOneLine) {
   Error error("the span is shorter than the shape");

@@ -27,9 +27,9 @@ spdlog::logger& logger() {
 }  // namespace
 
 void set_level(Level level) {
-  constexpr spdlog::level::level_enum levels[] = {spdlog::level::info, spdlog::level::warn, spdlog::level::err,
+  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::info, spdlog::level::warn, spdlog::level::err,
                                                   spdlog::level::off};
-  logger().set_level(levels[static_cast<int>(level)]);
+  logger().set_level(kLevels[static_cast<int>(level)]);
 }
 
 void set_color(bool on) { sink()->set_color_mode(on ? spdlog::color_mode::automatic : spdlog::color_mode::never); }

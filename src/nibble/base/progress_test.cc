@@ -14,7 +14,6 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::StartsWith;
 
 // A clock that the test moves and a file in memory.
 class ProgressTest : public ::testing::Test {

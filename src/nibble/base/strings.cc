@@ -119,20 +119,20 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 }
 
 std::string human_bytes(uint64_t bytes) {
-  constexpr std::array units{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
   auto value = static_cast<double>(bytes);
   size_t unit = 0;
   // 999.5 would print as "1000": go on to the next unit there.
-  while (value >= 999.5 && unit + 1 < units.size()) {
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
     value /= 1000;
     ++unit;
   }
   if (unit == 0) return fmt::format("{} B", bytes);
-  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, units[unit]);
+  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, kUnits[unit]);
 }
 
 uint64_t parse_bytes(std::string_view text) {
-  constexpr std::pair<std::string_view, double> units[] = {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
       {"", 1},         {"B", 1},   {"K", 1e3},  {"KB", 1e3},     {"KIB", 0x1p10}, {"M", 1e6},   {"MB", 1e6},
       {"MIB", 0x1p20}, {"G", 1e9}, {"GB", 1e9}, {"GIB", 0x1p30}, {"T", 1e12},     {"TB", 1e12}, {"TIB", 0x1p40}};
   double number = 0;
@@ -140,7 +140,7 @@ uint64_t parse_bytes(std::string_view text) {
   std::string unit(rest, text.data() + text.size());
   unit.erase(std::remove(unit.begin(), unit.end(), ' '), unit.end());
   for (char& c : unit) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  for (const auto& [name, factor] : units) {
+  for (const auto& [name, factor] : kUnits) {
     const double bytes = number * factor;
     if (code != std::errc() || name != unit || !(bytes >= 0.5) || bytes >= 0x1p63) continue;  // a NaN fails the first
     return static_cast<uint64_t>(std::llround(bytes));

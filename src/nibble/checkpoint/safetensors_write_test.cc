@@ -11,7 +11,6 @@ namespace nibble {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::Pair;
 using testing::thrown_error;
 using testing::value_of;
 

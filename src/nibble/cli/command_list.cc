@@ -5,8 +5,8 @@
 namespace nibble {
 
 std::span<const Command> commands() {
-  static constexpr std::array list{kInspectCommand, kVerifyCommand, kQuantizeCommand};
-  return list;
+  static constexpr std::array kList{kInspectCommand, kVerifyCommand, kQuantizeCommand};
+  return kList;
 }
 
 }  // namespace nibble

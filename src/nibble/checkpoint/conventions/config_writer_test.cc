@@ -9,7 +9,6 @@
 namespace nibble {
 namespace {
 
-using ::testing::HasSubstr;
 
 struct Result {
   Json config;
