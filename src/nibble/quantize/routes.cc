@@ -1,0 +1,244 @@
+#include "nibble/quantize/routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "nibble/base/error.h"
+#include "nibble/numerics/quantizer.h"
+#include "nibble/numerics/recast.h"
+
+namespace nibble {
+namespace {
+
+// Does `layout` belong to the source's own way of writing `format`?
+const Convention* source_layout(const Model& model, const Format& format) {
+  std::map<const Convention*, uint64_t> votes;
+  for (const Weight& weight : model.table.weights()) {
+    if (!weight.format.is_dense()) votes[weight.convention] += weight.elements();
+  }
+  const Convention* best = nullptr;
+  uint64_t most = 0;
+  for (const auto& [convention, elements] : votes) {
+    if (elements > most && convention->can_write(format)) {
+      best = convention;
+      most = elements;
+    }
+  }
+  return best;
+}
+
+bool same_codes(const Format& a, const Format& b) {
+  return a.element == b.element && a.block_rows == b.block_rows && a.block_cols == b.block_cols && a.zero == b.zero &&
+         a.two_level == b.two_level && (a.scale == ScaleType::kE8M0) == (b.scale == ScaleType::kE8M0);
+}
+class Router {
+ public:
+  Router(const Checkpoint& source, const Model& model, const QuantizeRequest& request, OutputPlan* plan)
+      : source_(source), model_(model), request_(request), plan_(*plan) {}
+
+  void run() {
+    refuse_illegal_shapes();
+    refuse_undecodable();
+    for (OutWeight& out : plan_.outs) route(out);
+    refuse_impossible_options();
+  }
+
+ private:
+  const Weight& first_source(const OutWeight& out) const { return model_.table.weights()[out.pieces.front().weight]; }
+
+  void refuse_illegal_shapes() const {
+    if (request_.format.is_dense()) return;
+    std::string others;
+    const OutWeight* first = nullptr;
+    std::optional<ShapeProblem> problem;
+    uint64_t count = 0;
+    for (const OutWeight& out : plan_.outs) {
+      if (out.action != Action::kQuantized || first_source(out).elements() == 0) continue;
+      auto found = check_shape(request_.format, out.rows(), out.cols());
+      if (!found) continue;
+      ++count;
+      if (first == nullptr) {
+        first = &out;
+        problem = std::move(found);
+      } else if (count <= 8) {
+        others += fmt::format("{}{} (K {}: {})", others.empty() ? "" : "; ", out.name, out.cols(),
+                              fmt::join(found->legal_groups, " "));
+      }
+    }
+    if (first == nullptr) return;
+    Error error(problem->reason);
+    error.file(source_.file_of(source_.tensors()[first_source(*first).parts.front().tensor])).tensor(first->name);
+    error.value("N", first->rows()).value("K", first->cols()).value("block", request_.format.block_cols);
+    error.value("legal_groups", problem->legal_groups.empty()
+                                    ? std::string("none")
+                                    : fmt::format("{}", fmt::join(problem->legal_groups, " ")));
+    error.value("tensors_affected", count);
+    if (!others.empty()) error.value("others", others);
+    if (!problem->legal_groups.empty()) error.way_out("choose a legal group size");
+    throw error.way_out(fmt::format("leave it in 16 bits: --keep name:{}", first_source(*first).name));
+  }
+
+  // Integers and booleans are copied as they are. What only its own layout can hold would be copied into one that says
+  // nothing of it: block types of GGUF in safetensors, codes that lack the factors stored beside them. The convention
+  // knows why it does not decode them, and what to do.
+  void refuse_undecodable() const {
+    for (const Weight& weight : model_.table.weights()) {
+      if (!weight.opaque || weight.elements() == 0) continue;
+      const bool block = source_.tensors()[weight.parts.front().tensor].dtype == Dtype::kGgufBlock;
+      if (block || weight.parts.size() > 1) weight.convention->read(source_, weight, 0, 0, 1);
+    }
+  }
+
+  void route(OutWeight& out) {
+    const Weight& weight = first_source(out);
+    out.format = weight.format;
+    if (weight.elements() == 0) return route_raw(out, weight);
+    if (out.action != Action::kQuantized) return route_kept(out, weight);
+    if (request_.format.is_dense()) return route_dense(out, request_.format);
+    out.convention = plan_.layout;
+    out.format = request_.format;
+    out.format.scale = stored_scale(out.format.scale);
+    const bool movable = weight.format.element == out.format.element && same_codes(weight.format, out.format) &&
+                         weight.row_order == RowOrder::kPlain && !weight.opaque && movable_rows(out, weight);
+    if (movable && (!request_.rule_given || request_.unify_scales)) {
+      out.route = Route::kMove;
+      out.action = Action::kRecast;
+      out.format.scale = weight.format.scale;
+      out.reason += request_.unify_scales && out.format.two_level
+                        ? "; already in this format, second-level scales unified"
+                        : "; already in this format, bytes and scales kept";
+    } else if (!request_.rule_given && exact_recast(weight.format, out.format) != nullptr &&
+               weight.row_order == RowOrder::kPlain) {
+      out.route = Route::kRecast;
+      out.action = Action::kRecast;
+      out.reason += fmt::format("; {} is re-expressed exactly", weight.format.name);
+    } else {
+      out.route = Route::kEncode;
+      if (!weight.format.is_dense()) out.reason += fmt::format("; decoded from {}", weight.format.name);
+    }
+    if (out.format.two_level) out.fusion = fusion_key(out.param);
+    if (out.convention->one_second_scale(out.request(plan_.model_dtype))) {
+      out.one_scale = true;
+      out.fusion = out.name;
+    }
+  }
+
+  // A target is not begun with options that its first weight would refuse: a journal of them would stand in the way of
+  // better ones.
+  void refuse_impossible_options() const {
+    for (const OutWeight& out : plan_.outs) {
+      if (out.route != Route::kEncode) continue;
+      const SecondLevel level = out.format.two_level ? out.convention->second_level() : SecondLevel::kNone;
+      const Quantizer checked({out.format, request_.rule, request_.bit_exact, level});
+      return;
+    }
+  }
+
+  // Codes can be moved row by row unless a scale covers several rows that would be torn apart.
+  bool movable_rows(const OutWeight& out, const Weight& weight) const {
+    const bool whole = std::all_of(out.pieces.begin(), out.pieces.end(), [](const Piece& p) {
+      return p.row_begin == 0 && p.row_stride == 1 && p.out_begin == 0 && p.out_stride == 1;
+    });
+    return whole || weight.format.block_rows == 1;
+  }
+
+  // 16-bit scales have the model's type; compressed-tensors stores those of bytes in it as well.
+  ScaleType stored_scale(ScaleType scale) const {
+    const bool of_model_type =
+        scale == ScaleType::kBF16 || (scale == ScaleType::kF32 && request_.bit_exact == BitExact::kCompressedTensors);
+    if (!of_model_type) return scale;
+    return plan_.model_dtype == Element::kF16   ? ScaleType::kF16
+           : plan_.model_dtype == Element::kF32 ? ScaleType::kF32
+                                                : ScaleType::kBF16;
+  }
+
+  void route_kept(OutWeight& out, const Weight& weight) {
+    const bool reshaped = out.pieces.size() != weight.slices() || out.name != weight.name || out.shape != weight.shape;
+    // The configuration describes one scheme: what is stored otherwise cannot stay as it is.
+    const bool foreign =
+        !weight.opaque && !weight.format.is_dense() &&
+        (plan_.layout == nullptr || weight.convention != plan_.layout || !same_codes(weight.format, request_.format));
+    const bool gguf = source_.container() == Container::kGguf;
+    if (!weight.opaque &&
+        (foreign || reshaped || gguf || weight.row_order == RowOrder::kGgufRotaryPairs || out.vector_rows)) {
+      Format target = parse_format(element_name(foreign || gguf ? plan_.model_dtype : weight.format.element));
+      if (foreign)
+        out.reason +=
+            fmt::format("; decoded from {} to {}, since one output holds one scheme", weight.format.name, target.name);
+      return route_dense(out, target);
+    }
+    route_raw(out, weight);
+  }
+
+  void route_raw(OutWeight& out, const Weight& weight) {
+    if (out.action == Action::kQuantized) {
+      out.action = Action::kKept;
+      out.reason += "; it has no elements";
+    }
+    out.route = Route::kRawCopy;
+    out.pieces.resize(1);
+    // Split expert stacks may make several outputs of one source; raw copies are one to one.
+    for (const Part& part : weight.parts) out.raw_tensors.push_back(part.tensor);
+  }
+
+  void route_dense(OutWeight& out, const Format& target) {
+    const Weight& weight = first_source(out);
+    out.route = Route::kDense;
+    out.format = target;
+    out.action = weight.format.is_dense() && weight.format.element == target.element ? Action::kKept : Action::kRecast;
+    out.transposed = out.param.transposed_when_dense && out.shape.size() == 3;
+  }
+
+  const Checkpoint& source_;
+  const Model& model_;
+  const QuantizeRequest& request_;
+  OutputPlan& plan_;
+};
+
+}  // namespace
+
+const Convention* choose_layout(const Model& model, const QuantizeRequest& request) {
+  if (request.format.is_dense()) return nullptr;
+  if (!request.layout.empty()) return &parse_layout(request.layout, request.format);
+  // That library's bytes mean its layout too, where it has one for the format.
+  const std::string_view library = library_name(request.bit_exact);
+  for (const Convention* convention : conventions()) {
+    if (convention->name() == library && convention->can_write(request.format)) return convention;
+  }
+  if (const Convention* own = source_layout(model, request.format)) return own;
+  for (const Convention* convention : conventions()) {
+    // A family may have its own layout for the format even in 16 bits (gpt-oss).
+    if (model.family != nullptr && convention->can_write(request.format) &&
+        convention->is_own_layout_of(model.family->name(), request.format))
+      return convention;
+  }
+  return &parse_layout(kDefaultLayout, request.format);
+}
+
+// The type of the model's weights: what 16-bit scales and decoded weights are stored in.
+Element model_dtype_of(const Checkpoint& source, const Model& model, const QuantizeRequest& request) {
+  if (request.format.is_dense()) return request.format.element;
+  std::map<Element, uint64_t> votes;
+  for (const Weight& weight : model.table.weights()) {
+    if (weight.format.is_dense() && !weight.opaque && weight.shape.size() >= 2)
+      votes[weight.format.element] += weight.elements();
+  }
+  Element best = Element::kBF16;
+  uint64_t most = 0;
+  for (const auto& [element, elements] : votes) {
+    if (elements > most && (element == Element::kBF16 || element == Element::kF16 || element == Element::kF32)) {
+      best = element;
+      most = elements;
+    }
+  }
+  // Quantized sources keep a few float32 tensors; their weights mean BF16.
+  return best == Element::kF32 && source.container() == Container::kGguf ? Element::kBF16 : best;
+}
+
+void choose_routes(const Checkpoint& source, const Model& model, const QuantizeRequest& request, OutputPlan* plan) {
+  Router(source, model, request, plan).run();
+}
+
+}  // namespace nibble
