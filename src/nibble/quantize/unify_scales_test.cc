@@ -85,7 +85,7 @@ TEST(UnifyScales, TheManifestListsEveryChangedScale) {
 }
 
 TEST(UnifyScales, EachBlockIsRoundedOnceFromItsExactProduct) {
-  EncodedMatrix low = EncodedMatrix::make(parse_format("nvfp4"), 16, 16 * 8);
+  EncodedMatrix low = EncodedMatrix::make(parse_format("nvfp4"), 16, 128);
   for (size_t i = 0; i < low.scales.size(); ++i) low.scales[i] = static_cast<std::byte>(i % 127);
   EncodedMatrix high = low;
   low.tensor_scale = {SecondLevel::kMultiply, 0.3f};
