@@ -157,7 +157,7 @@ std::vector<TensorScale> Quantizer::tensor_scale_candidates(const TensorScale& c
   if (!options_.rule.mse || !has_tensor_scale_only(options_.format)) return list;
   const BlockScale first{.stored = scale_encode(options_.format.scale, chosen.value), .value = chosen.value};
   BlockScale others[kMaxMseCandidates];
-  const int count = mse_candidates(options_.format, first, others);
+  const int count = mse_candidates(options_.format, *options_.rule.rule, first, others);
   for (int i = 0; i < count; ++i) list.push_back({chosen.level, others[i].value});
   return list;
 }

@@ -61,6 +61,7 @@ struct ScaleRule {
   // first on ties. null: none. Writes at most kMaxAlternatives into `out`, returns how many.
   int (*alternatives)(const Format& format, const BlockStats& stats, const TensorScale& tensor_scale,
                       BlockScale* out) = nullptr;
+  bool powers_of_two = false;  // in a float type too: a search tries no other scales
 };
 inline constexpr int kMaxAlternatives = 7;
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "nibble/base/error.h"
@@ -153,6 +154,23 @@ TEST(ScaleRule, SearchIsNeverWorseThanItsRuleAndOftenBetter) {
     const bool whole_fp8 = options.format.element == Element::kE4M3 || options.format.element == Element::kInt8;
     if (!whole_fp8) {
       EXPECT_LT(searched.total().noise, ruled.total().noise) << named(options);
+    }
+  }
+}
+
+// A search that left the powers of two would write scales that DeepSeek's loaders cannot hold.
+TEST(ScaleRule, TheSearchOfAPowerOfTwoRuleStaysOne) {
+  const DenseMatrix x = random_matrix(21, 64, 160);
+  for (const char* name : {"fp8-block32x32", "fp8-channel", "fp8-tensor"}) {
+    const Format format = parse_format(name);
+    const Quantized searched = quantize(x, format, "mse.fp8.ue8m0"), ruled = quantize(x, format, "fp8.ue8m0");
+    EXPECT_LE(searched.total().noise, ruled.total().noise) << name;
+    std::vector<float> scales(searched.matrix.scales.size() / sizeof(float));
+    std::memcpy(scales.data(), searched.matrix.scales.data(), searched.matrix.scales.size());
+    if (scales.empty()) scales.push_back(searched.matrix.tensor_scale.value);
+    for (const float scale : scales) {
+      int exponent = 0;
+      EXPECT_EQ(std::frexp(scale, &exponent), 0.5f) << name << " " << scale;
     }
   }
 }

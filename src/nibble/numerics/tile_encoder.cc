@@ -221,7 +221,7 @@ int TileEncoder::list_candidates(uint64_t block, BlockScale* list) const {
   if (rule_.alternatives != nullptr) {
     count += rule_.alternatives(format_, stats_of(block), tensor_scale_, list + count);
   }
-  if (searches_blocks()) count += mse_candidates(format_, list[0], list + count);
+  if (searches_blocks()) count += mse_candidates(format_, rule_, list[0], list + count);
   return count;
 }
 

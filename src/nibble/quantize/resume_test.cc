@@ -1,4 +1,5 @@
 // Whatever stops a run, and whenever: run again, and the output is byte for byte that of an undisturbed one.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -205,7 +206,7 @@ TEST_F(C21_resume_refuses_changes, the_contract_version) {
   stop_in_the_middle();
   const Path journal = dir_ / "target/.nibble/run.json";
   std::string text = read_text(journal, UINT64_MAX);
-  const std::string field = "\"contract\": 1";
+  const std::string field = fmt::format("\"contract\": {}", kContractVersion);
   ASSERT_NE(text.find(field), std::string::npos);
   text.replace(text.find(field), field.size(), "\"contract\": 0");
   write_atomically(journal, text);

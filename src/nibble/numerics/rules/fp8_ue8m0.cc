@@ -22,6 +22,10 @@ bool applies(const Format& format) {
 }  // namespace
 
 extern const ScaleRule kFp8Ue8m0;
-const ScaleRule kFp8Ue8m0 = fp8_rule<Formula>("fp8.ue8m0", "amax / 448 rounded up to a power of two", applies);
+constinit const ScaleRule kFp8Ue8m0 = [] {
+  ScaleRule rule = fp8_rule<Formula>("fp8.ue8m0", "amax / 448 rounded up to a power of two", applies);
+  rule.powers_of_two = true;
+  return rule;
+}();
 
 }  // namespace nibble
