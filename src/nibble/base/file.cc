@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ranges>
 #include <utility>
 
 #include "nibble/base/check.h"
@@ -288,20 +289,20 @@ NewFolders::NewFolders(const Path& folder) {
   std::vector<Path> missing;
   Path place = folder;
   for (; !place.empty() && !std::filesystem::exists(place, code); place = place.parent_path()) missing.push_back(place);
-  for (auto path = missing.rbegin(); path != missing.rend(); ++path) {
-    if (std::filesystem::create_directory(*path, code)) made_.push_back(*path);
+  for (const Path& path : missing | std::views::reverse) {
+    if (std::filesystem::create_directory(path, code)) made_.push_back(path);
     if (!code) continue;
     Error error = system_error("cannot make the folder", folder, code.value());
     error.value("nearest_that_exists", place.empty() ? std::string(".") : place.string());
     if (code.value() == ENOTDIR) error.way_out("a file stands where a folder would have to be: name another place");
-    for (auto made = made_.rbegin(); made != made_.rend(); ++made) std::filesystem::remove(*made, code);
+    for (const Path& made : made_ | std::views::reverse) std::filesystem::remove(made, code);
     throw error.way_out("name a folder on a disk that you may write to");
   }
 }
 
 NewFolders::~NewFolders() {
   std::error_code ignored;
-  for (auto made = made_.rbegin(); made != made_.rend(); ++made) std::filesystem::remove(*made, ignored);
+  for (const Path& made : made_ | std::views::reverse) std::filesystem::remove(made, ignored);
 }
 
 uint64_t free_bytes(const Path& folder) {

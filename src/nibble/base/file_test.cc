@@ -349,7 +349,7 @@ TEST(NewFolders, APathThatCannotBeIsNamedWithTheReason) {
   for (const auto& [path, reason] :
        {std::pair{dir / "file" / "t", "Not a directory"},
         std::pair{dir / "new" / std::string(300, 'x'), "File name too long"}, std::pair{Path("/proc/nibble/t"), ""}}) {
-    const Error error = testing::thrown_error([&path = path] { const NewFolders made(path); });
+    const Error error = testing::thrown_error([&where = path] { const NewFolders made(where); });
     EXPECT_EQ(error.file(), path.string());
     EXPECT_NE(error.message().find(reason), std::string::npos) << error.what();
     EXPECT_FALSE(error.ways_out().empty());

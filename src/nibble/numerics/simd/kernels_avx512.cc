@@ -1,7 +1,7 @@
-// The loops of code_loops.h, dense_loops.h, encode_loops.h and decode_loops.h for AVX-512.
+// The loops of code_loops_avx2.h, dense_loops.h, encode_loops.h and decode_loops.h for AVX-512.
 #include "nibble/numerics/simd/vec_avx512.h"
 //
-#include "nibble/numerics/simd/code_loops.h"
+#include "nibble/numerics/simd/code_loops_avx2.h"
 #include "nibble/numerics/simd/decode_loops.h"
 #include "nibble/numerics/simd/dense_loops.h"
 #include "nibble/numerics/simd/encode_loops.h"
