@@ -111,7 +111,9 @@ TEST(Json, RefusesDeepNesting) {
   const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
   EXPECT_EQ(refusal(nested(kMaxJsonDepth)), "accepted");
   EXPECT_THAT(refusal(nested(kMaxJsonDepth + 1)), AllOf(HasSubstr("nested too deeply"), HasSubstr("limit 64")));
-  EXPECT_THAT(refusal(std::string(10'000'000, '[')), HasSubstr("nested too deeply"));
+  std::string deep;
+  deep.resize(10'000'000, '[');
+  EXPECT_THAT(refusal(deep), HasSubstr("nested too deeply"));
   std::string objects;
   for (int i = 0; i < 65; ++i) objects += R"({"a":)";
   EXPECT_THAT(refusal(objects), HasSubstr("nested too deeply"));

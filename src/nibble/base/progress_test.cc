@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <memory>
 
 #include "nibble/base/parallel.h"
 
@@ -17,12 +18,14 @@ using ::testing::Not;
 
 // A clock that the test moves and a file in memory.
 class ProgressTest : public ::testing::Test {
- protected:
+ public:
   ProgressTest() : file_(::open_memstream(&buffer_, &size_)) {}
   ~ProgressTest() override {
     std::fclose(file_);
     std::free(buffer_);
   }
+
+ protected:
   Progress make(uint64_t total, bool terminal, bool quiet = false) {
     return Progress("reading", total, quiet, {file_, terminal, [this] { return now_; }});
   }
@@ -133,15 +136,14 @@ TEST_F(ProgressTest, AnyThreadMayAdd) {
 }
 
 TEST(Progress, OutputThatCannotBeWrittenIsNoError) {
-  std::FILE* full = std::fopen("/dev/full", "w");
-  ASSERT_NE(full, nullptr);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> full(std::fopen("/dev/full", "w"), std::fclose);
+  ASSERT_TRUE(full);
   double now = 0;
   {
-    Progress progress("x", 10, false, {full, true, [&now] { return now; }});
+    Progress progress("x", 10, false, {full.get(), true, [&now] { return now; }});
     now = 5;
     progress.add(5);
   }
-  std::fclose(full);
 }
 
 TEST(Progress, StandardErrorByDefault) {
