@@ -1,5 +1,6 @@
 #include "nibble/checkpoint/json_scanner.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -133,14 +134,18 @@ TEST(JsonScanner, AgreesWithTheLibraryOnWhatIsJson) {
 TEST(JsonScanner, SpecialBytesAtEveryPlace) {
   for (size_t before = 0; before < 20; ++before) {
     for (size_t after = 0; after < 10; ++after) {
-      const std::string head(before, 'a');
-      const std::string tail(after, 'z');
-      EXPECT_EQ(scanned('"' + head + "\\n" + tail + '"'), head + "\n" + tail);
-      EXPECT_EQ(scanned('"' + head + "\xC3\xBC" + tail + '"'), head + "\xC3\xBC" + tail);
-      EXPECT_FALSE(accepts('"' + head + "\x1F" + tail + '"'));
-      EXPECT_FALSE(accepts('"' + head + "\x80" + tail + '"'));
-      EXPECT_FALSE(accepts('"' + head + tail));
-      EXPECT_EQ(scanned('"' + head + "\x7F !" + tail + '"'), head + "\x7F !" + tail);
+      const auto around = [before, after](std::string_view middle) {
+        std::string text(before, 'a');
+        text.append(middle).append(after, 'z');
+        return text;
+      };
+      const auto quoted = [&around](std::string_view middle) { return fmt::format("\"{}\"", around(middle)); };
+      EXPECT_EQ(scanned(quoted("\\n")), around("\n"));
+      EXPECT_EQ(scanned(quoted("\xC3\xBC")), around("\xC3\xBC"));
+      EXPECT_FALSE(accepts(quoted("\x1F")));
+      EXPECT_FALSE(accepts(quoted("\x80")));
+      EXPECT_FALSE(accepts("\"" + around("")));
+      EXPECT_EQ(scanned(quoted("\x7F !")), around("\x7F !"));
     }
   }
 }

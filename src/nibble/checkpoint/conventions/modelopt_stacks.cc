@@ -1,5 +1,6 @@
 #include "nibble/checkpoint/conventions/modelopt_stacks.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "nibble/base/check.h"
@@ -12,13 +13,13 @@ namespace {
 
 constexpr uint64_t kGroup = 16;
 
-// (rows, cols) bytes to (cols, rows), in tiles that stay in the cache.
-void transpose(const std::byte* in, uint64_t rows, uint64_t cols, std::byte* out) {
+// (height, width) bytes to (width, height), in tiles that stay in the cache.
+void transpose(const std::byte* in, uint64_t height, uint64_t width, std::byte* out) {
   constexpr uint64_t kTile = 64;
-  for (uint64_t r0 = 0; r0 < rows; r0 += kTile) {
-    for (uint64_t c0 = 0; c0 < cols; c0 += kTile) {
-      for (uint64_t r = r0; r < std::min(rows, r0 + kTile); ++r) {
-        for (uint64_t c = c0; c < std::min(cols, c0 + kTile); ++c) out[c * rows + r] = in[r * cols + c];
+  for (uint64_t y0 = 0; y0 < height; y0 += kTile) {
+    for (uint64_t x0 = 0; x0 < width; x0 += kTile) {
+      for (uint64_t y = y0; y < std::min(height, y0 + kTile); ++y) {
+        for (uint64_t x = x0; x < std::min(width, x0 + kTile); ++x) out[x * height + y] = in[y * width + x];
       }
     }
   }

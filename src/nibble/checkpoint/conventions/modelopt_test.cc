@@ -51,8 +51,8 @@ TEST(Modelopt, C01_gate_and_up_keep_their_own_second_level_scales) {
   for (uint64_t e = 0; e < 2; ++e) {
     for (size_t h = 0; h < 2; ++h) {
       const std::string m = "model.layers.0.mlp.experts." + std::to_string(e) + "." + halves[h].first;
-      test.add(m + ".weight", Dtype::kU8, {32, 32}, noise(32 * 32, e * 2 + h))
-          .add(m + ".weight_scale", Dtype::kF8E4M3, {32, 4}, scale_bytes(32 * 4, 100 + e * 2 + h))
+      test.add(m + ".weight", Dtype::kU8, {32, 32}, noise(uint64_t{32} * 32, e * 2 + h))
+          .add(m + ".weight_scale", Dtype::kF8E4M3, {32, 4}, scale_bytes(uint64_t{32} * 4, 100 + e * 2 + h))
           .add(m + ".weight_scale_2", Dtype::kF32, {}, bytes_of<float>({halves[h].second}));
     }
   }
@@ -60,8 +60,8 @@ TEST(Modelopt, C01_gate_and_up_keep_their_own_second_level_scales) {
     for (size_t h = 0; h < 2; ++h) {
       const std::string m = "model.layers.0.mlp.experts." + std::to_string(e) + "." + halves[h].first;
       const auto values = test.values(m + ".weight");
-      const auto codes = noise(32 * 32, e * 2 + h);
-      const auto scales = scale_bytes(32 * 4, 100 + e * 2 + h);
+      const auto codes = noise(uint64_t{32} * 32, e * 2 + h);
+      const auto scales = scale_bytes(uint64_t{32} * 4, 100 + e * 2 + h);
       for (uint64_t r = 0; r < 32; ++r) {
         for (uint64_t k = 0; k < 64; ++k) {
           ASSERT_EQ(values[r * 64 + k], nvfp4_value(codes, scales, 64, halves[h].second, r, k)) << m << r << " " << k;
