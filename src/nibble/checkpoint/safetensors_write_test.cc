@@ -16,6 +16,7 @@ using testing::value_of;
 
 std::vector<std::string> names_of(const std::vector<TensorDecl>& tensors) {
   std::vector<std::string> names;
+  names.reserve(tensors.size());
   for (const auto& tensor : tensors) names.push_back(tensor.name);
   return names;
 }
@@ -117,6 +118,7 @@ TEST(PlanSafetensors, RefusesWhatNoReaderCouldTake) {
   const uint64_t huge = UINT64_MAX / 8;
   EXPECT_EQ(refusal({{"a", Dtype::kU8, {huge}}, {"b", Dtype::kU8, {huge}}}).message(), "(nothing was thrown)");
   std::vector<TensorDecl> many;
+  many.reserve(9);
   for (int i = 0; i < 9; ++i) many.push_back({std::to_string(i), Dtype::kU8, {huge}});
   EXPECT_EQ(refusal(many).tensor(), "8");
 }

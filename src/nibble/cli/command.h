@@ -10,7 +10,7 @@
 #include "nibble/base/error.h"
 #include "nibble/base/json.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
 class App;
 }
 

@@ -27,7 +27,7 @@ class Matcher {
 
   void visit(ParamSpec&& param);
   void place(ParamSpec&& param);
-  void assign(uint32_t weight, ParamSpec&& param);
+  void assign(uint32_t index, ParamSpec&& param);
   void note_missing(const ParamSpec& param);
   const LayerForms& forms_of(int32_t layer);
   ExpertStorage gate_up_form(int32_t layer) const;
@@ -36,7 +36,7 @@ class Matcher {
   bool interleaved(int64_t weight) const;
   void classify_rest();
   bool in_other_part(std::string_view name) const;
-  void check_shape(uint32_t weight, const ParamSpec& param);
+  void check_shape(uint32_t index, const ParamSpec& param);
   void report();
   void report_ties();
   void report_empty_and_unmatched();

@@ -79,8 +79,8 @@ std::string names_nearest_first(std::string_view name, bool writable_only) {
 
 // FP8 with float scales tolerates partial blocks at the edges (FORMATS.md §2.4); the MX block of 32 does not.
 bool allows_partial_blocks(const Format& format) {
-  return format.element == Element::kE4M3 && format.scale != ScaleType::kE4M3 &&
-         !(format.block_rows == 1 && format.block_cols == 32 && format.scale == ScaleType::kE8M0);
+  const bool mx = format.block_rows == 1 && format.block_cols == 32 && format.scale == ScaleType::kE8M0;
+  return format.element == Element::kE4M3 && format.scale != ScaleType::kE4M3 && !mx;
 }
 
 bool has_free_groups(const Format& format) { return format.element == Element::kInt4 && format.block_rows == 1; }

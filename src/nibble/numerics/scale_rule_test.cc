@@ -181,7 +181,7 @@ TEST(ScaleRule, SearchFindsTheBestOfItsCandidates) {
   const Format format = parse_format("mxfp4");
   const DenseMatrix x = random_matrix(22, 200, 32, Element::kF32);
   const Quantized searched = quantize(x, format, "mse.mx.even"), ruled = quantize(x, format, "mx.even");
-  std::vector<float> values(200 * 32);
+  std::vector<float> values(size_t{200} * 32);
   std::memcpy(values.data(), x.bytes.data(), x.bytes.size());
   for (uint64_t row = 0; row < 200; ++row) {
     const auto middle = static_cast<int>(ruled.matrix.scales[row]);
@@ -206,7 +206,7 @@ TEST(ScaleRule, SearchFindsTheBestOfItsCandidates) {
 TEST(ScaleRule, OneScaleForTheMatrixIsSearchedToo) {
   const Format format = parse_format("fp8-tensor");
   const float amax = 1.0f;
-  std::vector<float> values(96 * 160, 1.0625f * 128 / 448);
+  std::vector<float> values(size_t{96} * 160, 1.0625f * 128 / 448);
   values[0] = amax;
   const DenseMatrix x = dense_matrix(values, 96, 160, Element::kF32);
   const Quantizer searching(options_for(format, "mse.fp8.amax"));
