@@ -34,7 +34,7 @@ class SourceRows {
   // Reads a matrix into memory, so that later calls for its rows need no second read.
   void hold(uint32_t weight, uint64_t slice) { matrix(weight, slice); }
   // A stored tensor as it is, front to back.
-  void copy_tensor(uint32_t tensor, uint64_t chunk_bytes,
+  void copy_tensor(uint32_t index, uint64_t chunk_bytes,
                    const std::function<void(uint64_t offset, std::span<const std::byte>)>& sink);
   // Forgets kept matrices (between steps that cannot share them).
   void forget();
