@@ -108,6 +108,10 @@ QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common
   check_words(request);
   request.unify_scales = args.unify;
   request.shard_bytes = parse_bytes(args.shard_size);
+  if (!args.worker.empty() && args.restart)
+    throw Error("--restart removes what the other workers have made, so it cannot go with --worker")
+        .way_out("remove the target folder once, then start the workers")
+        .way_out("run once with --restart and without --worker");
   if (!args.worker.empty()) std::tie(request.worker, request.workers) = parse_worker(args.worker);
   request.sha256_inputs = args.sha256;
   request.dry_run = args.dry_run;
@@ -274,7 +278,8 @@ std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common) {
       ->capture_default_str();
   app.add_option("--worker", args->worker,
                  "write every N-th shard only, counting from the I-th: several processes or machines share one folder")
-      ->type_name("I/N");
+      ->type_name("I/N")
+      ->check([](const std::string& text) { return std::string(text.empty() ? "it takes I/N and got nothing" : ""); });
   app.add_flag("--sha256-inputs", args->sha256,
                "record the SHA-256 of every source file too (reads the source once more)");
   app.add_flag("--dry-run", args->dry_run, "print every tensor with the decision and its reason, write nothing");

@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
+#include <utility>
 
 #include "nibble/base/error.h"
 #include "nibble/base/hash.h"
@@ -38,6 +41,13 @@ Json source_state(const Checkpoint& source) {
   return Json{{"files", std::move(files)}, {"config", source.config()}};
 }
 
+// One line, as Python writes it: NaN and the infinities are values there.
+std::string text_of(const Json& value) {
+  std::string text = json_text(value);
+  text.erase(text.find_last_not_of('\n') + 1);
+  return text;
+}
+
 // Throws at the first leaf that differs, naming its path with the old and the new value.
 void refuse_difference(const Json& before, const Json& now, const std::string& path, const Path& journal) {
   if (before.is_object() && now.is_object()) {
@@ -51,14 +61,15 @@ void refuse_difference(const Json& before, const Json& now, const std::string& p
     }
     return;
   }
-  if (before == now) return;
+  // As text, since NaN is not equal to itself.
+  if (before == now || text_of(before) == text_of(now)) return;
   if (path.empty())
     throw Error("the journal of an earlier run is damaged").file(journal.string()).way_out("--restart to begin again");
   throw Error(fmt::format("cannot resume: {} is not what it was when this run began", path))
       .file(journal.string())
       .value("field", path)
-      .value("old", before.is_null() ? std::string("absent") : before.dump())
-      .value("new", now.is_null() ? std::string("absent") : now.dump())
+      .value("old", before.is_null() ? std::string("absent") : text_of(before))
+      .value("new", now.is_null() ? std::string("absent") : text_of(now))
       .way_out("run with the old inputs and options")
       .way_out("--restart to begin again");
 }
@@ -151,10 +162,19 @@ void Journal::remove() const {
 
 FolderLock::FolderLock(const Path& target) {
   const Path path = target / kJournalFolder / "lock";
-  std::filesystem::create_directories(path.parent_path());
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd_ < 0 || ::flock(fd_, LOCK_EX) != 0)
-    throw Error("cannot lock the target folder").file(path.string()).way_out("check the permissions of the folder");
+  // Whoever finishes removes the folder, and with it the file that others wait for: a lock on that is none.
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    std::filesystem::create_directories(path.parent_path());
+    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd_ < 0 && errno == ENOENT) continue;
+    if (fd_ < 0 || ::flock(fd_, LOCK_EX) != 0) break;
+    struct stat locked{};
+    struct stat named{};
+    if (::fstat(fd_, &locked) == 0 && ::stat(path.c_str(), &named) == 0 && locked.st_ino == named.st_ino) return;
+    ::close(std::exchange(fd_, -1));
+  }
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  throw Error("cannot lock the target folder").file(path.string()).way_out("check the permissions of the folder");
 }
 
 FolderLock::~FolderLock() {

@@ -70,6 +70,7 @@ class Run {
     NewFolders made(request_.target);  // first: only the attempt shows whether the path can be
     check_space();
     made.keep();
+    if (!open_journal()) return std::move(result_);
     write_shards();
     finish();
     return std::move(result_);
@@ -177,17 +178,24 @@ class Run {
         .way_out("name a target on another disk");
   }
 
+  // False if another worker has finished the target since this one looked: a new journal would begin it again.
+  bool open_journal() {
+    const FolderLock lock(request_.target);
+    if (already_done()) return false;
+    if (request_.restart) remove_finished(request_.target);
+    journal_ =
+        Journal::open(request_.target, recipe_json(model_, plan_, request_), source_, shard_files(), request_.restart);
+    return true;
+  }
+
   void write_shards() {
-    const Json recipe = recipe_json(model_, plan_, request_);
-    {
-      const FolderLock lock(request_.target);
-      if (request_.restart) remove_finished(request_.target);
-      journal_ = Journal::open(request_.target, recipe, source_, shard_files(), request_.restart);
-    }
     uint64_t todo = 0;
     std::vector<size_t> mine;
     for (size_t s = 0; s < plan_.shards.size(); ++s) {
       if (s % request_.workers != request_.worker - 1 || journal_->finished(s)) continue;
+      // A file that no record knows is made again, and must not take the space that this needs.
+      std::error_code ignored;
+      std::filesystem::remove(request_.target / plan_.shards[s].file_name, ignored);
       mine.push_back(s);
       todo += plan_.shards[s].bytes_in;
     }
@@ -215,8 +223,10 @@ class Run {
       auto writer = std::make_shared<ShardWriter>(context, plan_.shards[s], request_.target);
       writer->encode(request_.threads);
       if (ending.valid()) ending.get();
-      ending = std::async(request_.threads > 1 ? std::launch::async : std::launch::deferred,
-                          [this, s, writer] { journal_->record(s, record_of(s, writer->finish())); });
+      ending = std::async(request_.threads > 1 ? std::launch::async : std::launch::deferred, [this, s, writer] {
+        journal_->record(s, record_of(s, writer->finish()));
+        writer->commit();
+      });
       if (request_.threads == 1) ending.get();
     }
     if (ending.valid()) ending.get();

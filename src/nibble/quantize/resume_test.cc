@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "nibble/base/error.h"
 #include "nibble/base/log.h"
@@ -96,8 +97,37 @@ TEST_F(Resume, full_disk_at_any_call_is_an_error_and_loses_nothing) {
       const FaultySyscalls fault(n, ENOSPC, true);
       EXPECT_THROW(quantize(request()), Error) << "call " << n;
     }
+    // A whole shard that no record knows would take the space that making it again needs.
+    for (const auto& [name, content] : testing::folder_contents(dir_ / "target")) {
+      const bool shard = name.starts_with("model") && name.ends_with(".safetensors");
+      EXPECT_TRUE(!shard || std::filesystem::exists(dir_ / "target/.nibble" / (name + ".json")) ||
+                  !std::filesystem::exists(dir_ / "target/.nibble/run.json"))
+          << "call " << n << ": " << name;
+    }
     quantize(request());
     expect_same();
+    std::filesystem::remove_all(dir_ / "target");
+  }
+}
+
+// One has all the work: the others must not begin again what it has finished meanwhile.
+TEST_F(Resume, workers_without_work_leave_a_finished_target_alone) {
+  for (int round = 0; round < 10; ++round) {
+    std::vector<std::jthread> workers;
+    for (uint32_t i = 1; i <= 8; ++i) {
+      workers.emplace_back([this, i] {
+        auto part = request();
+        part.shard_bytes = uint64_t{1} << 30;
+        part.threads = 1;
+        part.worker = i;
+        part.workers = 8;
+        quantize(part);
+      });
+    }
+    workers.clear();
+    for (const auto& [name, content] : testing::folder_contents(dir_ / "target"))
+      EXPECT_EQ(name.find(".nibble/"), std::string::npos) << name;
+    EXPECT_TRUE(std::filesystem::exists(dir_ / "target/nibble.json"));
     std::filesystem::remove_all(dir_ / "target");
   }
 }
@@ -229,6 +259,24 @@ TEST_F(C21_resume_refuses_changes, a_key_of_the_configuration_with_both_values) 
   EXPECT_NE(message.find("source.config.rms_norm_eps"), std::string::npos) << message;
   EXPECT_NE(message.find("0.25"), std::string::npos) << message;
   EXPECT_NE(message.find(old), std::string::npos) << message;
+}
+
+// NaN is not equal to itself, but a configuration that holds it has not changed.
+TEST_F(C21_resume_refuses_changes, no_configuration_with_a_nan_that_stays) {
+  const Path file = dir_ / "source/config.json";
+  std::string config = read_text(file, UINT64_MAX);
+  config.insert(config.find('{') + 1, "\"time_step_limit\": [0.0, Infinity], \"x\": NaN, \"y\": {\"z\": [NaN]},");
+  write_atomically(file, config);
+  stop_in_the_middle();
+  EXPECT_EQ(refusal(request()), "");
+  std::filesystem::remove_all(dir_ / "target");
+  stop_in_the_middle();
+  config.replace(config.find("NaN"), 3, "1.5");
+  write_atomically(file, config);
+  const std::string message = refusal(request());
+  EXPECT_NE(message.find("source.config.x"), std::string::npos) << message;
+  EXPECT_NE(message.find("NaN"), std::string::npos) << message;
+  EXPECT_NE(message.find("1.5"), std::string::npos) << message;
 }
 
 TEST_F(C21_resume_refuses_changes, a_finished_target_of_another_source) {

@@ -38,7 +38,6 @@ ShardResult ShardWriter::finish() {
   // A byte that nobody wrote would be a hole in the file: better to stop than to ship it.
   NIBBLE_CHECK(hash_->hashed() == shard_.file_bytes);
   result_.sha256 = hash_->hex();
-  file_.commit();
   return std::move(result_);
 }
 

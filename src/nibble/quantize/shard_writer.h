@@ -19,7 +19,7 @@ struct ShardResult {
 
 class HashBehind;
 
-// In two steps, so that the second one of a shard can run while the next is encoded: a hash is one thread's work.
+// In steps, so that the second one of a shard can run while the next is encoded: a hash is one thread's work.
 class ShardWriter {
  public:
   ShardWriter(const EncodeContext& context, const OutShard& shard, const Path& folder);
@@ -28,8 +28,11 @@ class ShardWriter {
   ShardWriter& operator=(const ShardWriter&) = delete;
 
   void encode(int threads);
-  // Hashes what is left, syncs and renames. Once, after encode().
+  // Hashes what is left. Once, after encode().
   ShardResult finish();
+  // Gives the file its name, after finish(). What is to be known of the file is written before: a full disk then leaves
+  // no file that nobody knows.
+  void commit() { file_.commit(); }
 
  private:
   const EncodeContext& context_;

@@ -87,16 +87,23 @@ class ManifestReader {
     scan_.array(on_row);
   }
 
+  std::string_view text(std::string_view key) {
+    if (scan_.peek() != JsonKind::kString)
+      throw malformed(source_, "`" + std::string(key) + "` of an entry of the manifest is no text");
+    return scan_.string();
+  }
+
   RecordedFile file() {
     RecordedFile file;
     std::optional<uint64_t> bytes;
     Members(&scan_, source_).each([&](std::string_view key) {
       if (key == "file") {
-        file.file = scan_.string();
+        file.file = text(key);
       } else if (key == "sha256") {
-        file.sha256 = scan_.string();
+        file.sha256 = text(key);
       } else if (key == "bytes") {
-        bytes = whole_number(scan_.number());
+        if (scan_.peek() == JsonKind::kNumber) bytes = whole_number(scan_.number());
+        if (!bytes) throw malformed(source_, "`bytes` of an entry of the manifest is no whole number");
       } else {
         return false;
       }
@@ -121,7 +128,7 @@ class ManifestReader {
         return true;
       }
       if (key != "name" && key != "format") return false;
-      (key == "name" ? tensor.name : tensor.format) = scan_.string();
+      (key == "name" ? tensor.name : tensor.format) = text(key);
       return true;
     });
     if (tensor.name.empty()) throw malformed(source_, "an entry of the manifest's tensors lacks `name`");

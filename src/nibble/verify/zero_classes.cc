@@ -94,7 +94,7 @@ ZeroReading zero_reading(const ZeroClasses& classes) {
   const bool both_signs = fewer >= kBothSides * blocks && static_cast<double>(classes.near_end) >= kNearEnd * ends;
   if (!both_signs) return ZeroReading::kUndecided;
   const Spread end = spread_of(classes.end_codes);
-  if (end.two_ends()) return ZeroReading::kBothFlipped;
+  if (end.two_ends()) return end.falls_from_the_ends() ? ZeroReading::kBothFlipped : ZeroReading::kUndecided;
   return end.bell() ? ZeroReading::kZerosFlipped : ZeroReading::kUndecided;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "nibble/base/rng.h"
 #include "nibble/verify/verify_for_test.h"
 
 namespace nibble {
@@ -102,6 +103,43 @@ TEST(CodeEncoding, ZeroPointsThatHaveNothingToDoWithTheCodesDecideNothing) {
   auto& zeros = tiny.at("model.layers.0.mlp.experts.2.down_proj.weight_zero_point").data;
   for (size_t i = 0; i < zeros.size(); ++i) zeros[i] = static_cast<std::byte>(i * 37);
   EXPECT_TRUE(of_rule(verify_tiny(tiny), "code-encoding").empty());
+}
+
+// Weights that are what they are: none of these shapes proves another encoding.
+TEST(CodeEncoding, OddWeightsAreNotCalledWrong) {
+  const std::string name = "model.layers.0.mlp.experts.2.down_proj.weight";
+  struct Odd {
+    const char* what;
+    float (*value)(float x, uint64_t i);
+  };
+  for (const Odd& odd : {Odd{"pruned", [](float x, uint64_t i) { return random_bits(5, i) % 10 == 0 ? x : 0.0f; }},
+                         Odd{"ternary", [](float x, uint64_t) { return x > 0.02f    ? 0.1f
+                                                                       : x < -0.02f ? -0.1f
+                                                                                    : 0.0f; }},
+                         Odd{"two values", [](float x, uint64_t) { return x > 0 ? 0.1f : -0.1f; }},
+                         Odd{"outliers", [](float x, uint64_t i) { return random_bits(6, i) % 64 == 0 ? 40 * x : x; }},
+                         Odd{"skewed", [](float x, uint64_t) { return std::exp(12 * x) - 1; }}}) {
+    for (const char* format : {"int4-g32", "int4-g32-asym", "int4-g64", "int4-g64-asym"}) {
+      TinyCheckpoint tiny = wider();
+      std::vector<float> values = tiny.values(name);
+      for (uint64_t i = 0; i < values.size(); ++i) values[i] = odd.value(values[i], i);
+      tiny.set_values(name, values);
+      tiny.quantize(kLayout, format);
+      for (const Finding& finding : of_rule(verify_tiny(tiny), "code-encoding"))
+        EXPECT_NE(finding.severity, Severity::kError) << odd.what << " " << format << ": " << finding.message;
+    }
+  }
+}
+
+TEST(CodeEncoding, AMeanThatIsNotZeroIsNoErrorWithoutZeroPoints) {
+  TinyCheckpoint tiny = wider();
+  const std::string name = "model.layers.0.mlp.experts.2.down_proj.weight";
+  std::vector<float> values = tiny.values(name);
+  for (float& value : values) value += 0.02f;
+  tiny.set_values(name, values);
+  tiny.quantize(kLayout, "int4-g32");
+  for (const Finding& finding : of_rule(verify_tiny(tiny), "code-encoding"))
+    EXPECT_NE(finding.severity, Severity::kError) << finding.message;
 }
 
 TEST(CodeEncoding, UniformCodesCannotDecide) {

@@ -95,6 +95,26 @@ void check_tensors(const VerifyContext& context, Findings* findings) {
   }
 }
 
+// What every manifest of ours has. Without it nothing would be compared, and nobody would know.
+void check_record(const VerifyContext& context, Findings* findings) {
+  const auto report = [&](Severity severity, std::string file, std::string message) {
+    findings->push_back({severity, std::string(kName), std::move(file), "", std::move(message), {}});
+  };
+  const StoredManifest& manifest = *context.manifest;
+  if (manifest.outputs.empty()) {
+    report(Severity::kError, manifest.path,
+           "the manifest records no files, so nothing can be compared: copy it again, or remove it");
+    return;
+  }
+  if (manifest.contract.empty())
+    report(Severity::kWarning, manifest.path, "the manifest does not say which contract it follows: copy it again");
+  for (const StoredFile& file : context.checkpoint->files()) {
+    if (manifest.find(file.name) == nullptr)
+      report(Severity::kWarning, (context.checkpoint->folder() / file.name).string(),
+             "the file is not recorded in the manifest: it came from elsewhere, and nothing says what it should hold");
+  }
+}
+
 void check(const VerifyContext& context, Findings* findings) {
   if (context.manifest == nullptr) {
     const bool malformed = std::any_of(context.reported->begin(), context.reported->end(),
@@ -108,6 +128,7 @@ void check(const VerifyContext& context, Findings* findings) {
                          {}});
     return;
   }
+  check_record(context, findings);
   uint64_t unhashed = 0;
   for (const RecordedFile& record : context.manifest->outputs) {
     try {

@@ -74,6 +74,30 @@ TEST_F(ManifestHash, OneChangedByteInAShardOrAConfiguration) {
   }
 }
 
+TEST_F(ManifestHash, ARecordOfNothingIsAnError) {
+  for (const char* text : {"{}", "{\"contract\": 2, \"outputs\": []}", "{\"contract\": 2, \"outputs\": null}"}) {
+    write_atomically(folder() / "nibble.json", std::string_view(text));
+    EXPECT_EQ(errors().size(), 1u) << text;
+  }
+}
+
+TEST_F(ManifestHash, AFileThatIsNotRecordedIsAWarning) {
+  record();
+  std::string text = read_text(folder() / "nibble.json", 1 << 20);
+  const size_t first = text.find("{\"file\""), second = text.find("{\"file\"", first + 1);
+  text.erase(first, second - first);
+  write_atomically(folder() / "nibble.json", text);
+  uint64_t of_files = 0;
+  for (const Finding& finding : of_rule(verify_quietly(folder(), {}), "manifest-hash")) {
+    EXPECT_EQ(finding.severity, Severity::kWarning);
+    // The manifest of this test records one tensor alone.
+    if (finding.message.find("the file is not recorded") == std::string::npos) continue;
+    ++of_files;
+    EXPECT_NE(finding.file.find("model.safetensors"), std::string::npos);
+  }
+  EXPECT_EQ(of_files, 1u);
+}
+
 TEST_F(ManifestHash, QuickComparesSizesOnly) {
   record();
   std::string content = read_text(folder() / "model.safetensors", 1 << 30);

@@ -1,6 +1,7 @@
 // Scales of zero. A float scale of zero is never written by a sound producer, except by those whose container says so
 // (GGUF writes it for a block of zeros), and a second-level scale of zero erases a matrix: errors. A zero block scale
-// under a second level is legal; with codes that are not zero it means that the scale has underflowed: a warning.
+// under a second level is legal; with codes that are not zero it means that the scale has underflowed: a warning. E8M0
+// has no zero: a tensor of scales that nobody filled is all 2^-127 there.
 #include <fmt/format.h>
 
 #include "nibble/verify/rule_helpers.h"
@@ -31,6 +32,18 @@ void check_block_scales(const VerifyContext& context, size_t w, const WeightStat
                     "source",
                     stats.scales.zeros, stats.scales.count),
         {{"zeros", std::to_string(stats.scales.zeros)}, {"scales", std::to_string(stats.scales.count)}}));
+    return;
+  }
+  const bool all_smallest = format.scale == ScaleType::kE8M0 && stats.scales.good == stats.scales.count &&
+                            stats.scales.count != 0 && stats.scales.max == 0x1p-127;
+  if (all_smallest && stats.zeros < stats.elements) {
+    findings->push_back(part_finding(
+        context, w, PartKind::kScales, Severity::kError, kName,
+        fmt::format(
+            "all {} scales are the byte 0, which means 2^-127, and the codes are not zero: the scales were never "
+            "filled. Make the file again from its source",
+            stats.scales.count),
+        {{"scales", std::to_string(stats.scales.count)}}));
     return;
   }
   if (stats.dead_blocks == 0) return;

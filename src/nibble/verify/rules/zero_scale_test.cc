@@ -34,6 +34,23 @@ TEST(ZeroScale, FloatScaleOfZeroIsAnError) {
   EXPECT_EQ(value_of(found[0], "zeros"), "1");
 }
 
+TEST(ZeroScale, BytesThatNobodyFilledAreAnErrorInE8m0) {
+  for (const char* format : {"mxfp4", "mxfp8"}) {
+    TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+    tiny.quantize(kLayout, format);
+    auto& scales = tiny.at(kUp + "weight_scale").data;
+    scales[0] = std::byte{0};  // one block of zeros is as it should be
+    EXPECT_TRUE(of_rule(verify_tiny(tiny), "zero-scale").empty()) << format;
+    std::fill(scales.begin(), scales.end(), std::byte{0});
+    const VerifyReport report = verify_tiny(tiny);
+    const Findings found = of_rule(report, "zero-scale");
+    ASSERT_EQ(found.size(), 1u) << format;
+    EXPECT_EQ(found[0].severity, Severity::kError);
+    EXPECT_EQ(found[0].tensor, kUp + "weight_scale");
+    EXPECT_FALSE(report.ok);
+  }
+}
+
 TEST(ZeroScale, SecondLevelOfZeroIsAnError) {
   TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
   tiny.quantize(kLayout, "nvfp4");
