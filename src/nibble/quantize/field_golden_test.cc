@@ -86,14 +86,17 @@ TEST(FieldGolden, WhatLibrariesWroteIsDecodedAsTheyDo) {
 // Its experts are smaller than a block: one scale each, which must not be taken for that of a whole tensor.
 TEST(FieldGolden, WhatIsInTheTargetFormatKeepsItsBytes) {
   log::set_level(log::Level::kOff);
-  const testing::TempDir dir;
-  QuantizeRequest request = request_for(Json{{"source", "deepseek_v3_fp8"}}, "fp8-block", dir / "target");
-  request.rule = default_rule(request.format);
-  for (const QuantizeRow& row : quantize(request).tensors) {
-    if (row.role != "routed_expert") continue;
-    EXPECT_EQ(row.action, "recast") << row.name << ": " << row.reason;
+  for (const char* rule : {"", "fp8.amax", "fp8.ue8m0"}) {
+    const testing::TempDir dir;
+    QuantizeRequest request = request_for(Json{{"source", "deepseek_v3_fp8"}}, "fp8-block", dir / "target");
+    request.rule_given = *rule != '\0';
+    request.rule = request.rule_given ? parse_rule(rule, request.format) : default_rule(request.format);
+    for (const QuantizeRow& row : quantize(request).tensors) {
+      if (row.role != "routed_expert") continue;
+      EXPECT_EQ(row.action, "recast") << row.name << ": " << row.reason;
+    }
+    EXPECT_EQ(digest(dir / "target", false), digest(testing::golden_dir() / "models/deepseek_v3_fp8", false)) << rule;
   }
-  EXPECT_EQ(digest(dir / "target", false), digest(testing::golden_dir() / "models/deepseek_v3_fp8", false));
 }
 
 // FP8 attention and MLPs of the source, kept as they are, are in the target's scheme: an engine must look for scales.

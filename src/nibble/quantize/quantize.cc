@@ -144,9 +144,11 @@ class Run {
       throw Error("the target is not a folder").file(request_.target.string()).way_out("name a folder");
     if (std::filesystem::equivalent(request_.target, source_.folder(), ignored))
       throw Error("the target is the source").file(request_.target.string()).way_out("name another folder");
+    // In this order: between the two another worker may put its journal here, or the manifest in its place.
+    const bool empty = std::filesystem::is_empty(request_.target, ignored);
     const bool ours = std::filesystem::exists(request_.target / kJournalFolder, ignored) ||
                       std::filesystem::exists(manifest_path(), ignored);
-    if (!ours && !std::filesystem::is_empty(request_.target, ignored)) {
+    if (!ours && !empty) {
       throw Error("the target folder holds other files")
           .file(request_.target.string())
           .way_out("name an empty or a new folder");

@@ -102,7 +102,8 @@ class Router {
     out.format.scale = stored_scale(out.format.scale);
     const bool movable = weight.format.element == out.format.element && same_codes(weight.format, out.format) &&
                          weight.row_order == RowOrder::kPlain && !weight.opaque && movable_rows(out, weight);
-    if (movable && (!request_.rule_given || request_.unify_scales)) {
+    // Whatever the rule: it would choose scales again for weights that have been rounded, and only add an error.
+    if (movable) {
       out.route = Route::kMove;
       out.action = Action::kRecast;
       out.format.scale = weight.format.scale;

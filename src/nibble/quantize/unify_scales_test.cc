@@ -47,6 +47,20 @@ std::map<std::pair<uint8_t, uint8_t>, uint64_t> compare_bytes(const TinyTensor& 
   return changes;
 }
 
+// A whole matrix would become zero: nothing that anybody can want.
+TEST(UnifyScales, AnErasedMatrixIsRefused) {
+  const TempDir dir;
+  TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+  tiny.quantize("modelopt", "nvfp4");
+  const std::string up = "model.layers.1.mlp.experts.2.up_proj.weight_scale_2";
+  tiny.set_values(up, std::vector<float>{1e-20f});
+  const Error error = thrown_error([&] { unify(tiny, dir.path(), "modelopt"); });
+  EXPECT_NE(error.message().find("erase"), std::string::npos) << error.what();
+  EXPECT_EQ(error.tensor(), "model.layers.1.mlp.experts.2.up_proj.weight");
+  EXPECT_GE(error.ways_out().size(), 2u);
+  EXPECT_FALSE(std::filesystem::exists(dir / "target" / "nibble.json"));
+}
+
 TEST(UnifyScales, TheManifestListsEveryChangedScale) {
   for (const std::string layout : {"modelopt", "compressed-tensors"}) {
     const TempDir dir;

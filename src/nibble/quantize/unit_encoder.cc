@@ -322,7 +322,10 @@ class UnitEncoder {
     for (const Task& task : step) matrices.push_back(encoded(task));
     if (c_.request->unify_scales && out(step.front()).format.two_level) {
       const auto reports = unify_second_level(matrices);
-      for (size_t i = 0; i < step.size(); ++i) result(step[i]).scale_changes.add(reports[i], step[i].slice);
+      for (size_t i = 0; i < step.size(); ++i) {
+        if (reports[i].changed() > 0) refuse_erased(step[i], matrices[i], reports[i]);
+        result(step[i]).scale_changes.add(reports[i], step[i].slice);
+      }
     }
     if (out(step.front()).one_scale) refuse_differing_scales(step, matrices);
     for (size_t i = 0; i < step.size(); ++i) {
@@ -330,6 +333,21 @@ class UnitEncoder {
       matrices[i].format = out(step[i]).format;
       emit_whole(step[i], matrices[i]);
     }
+  }
+
+  // Scales far below the shared one all become zero, and the matrix with them.
+  void refuse_erased(const Task& task, const EncodedMatrix& matrix, const ScaleChanges& changes) const {
+    const auto is_zero = [](std::byte scale) { return scale == std::byte{0}; };
+    if (!std::all_of(matrix.scales.begin(), matrix.scales.end(), is_zero)) return;
+    const SecondScaleChange& change = changes.second_scales.front();
+    throw Error("one second-level scale for these matrices would erase this one: all its block scales become zero")
+        .file(source_file(task))
+        .tensor(out(task).name)
+        .value("slice", task.slice)
+        .value("second_level_scale", static_cast<double>(change.from))
+        .value("shared", static_cast<double>(change.to))
+        .way_out("leave --unify-scales out: readers use each matrix' own scale")
+        .way_out(keep_advice(task));
   }
 
   void refuse_differing_scales(const Step& step, const std::vector<EncodedMatrix>& matrices) const {

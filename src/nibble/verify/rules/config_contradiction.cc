@@ -48,9 +48,24 @@ void report(const VerifyContext& context, const Tally& tally, const std::string&
   findings->push_back(weight_finding(context, tally.first, severity, kName, message, std::move(values)));
 }
 
+// Stored tensors decide how nibble reads; other loaders go by the configuration, and take codes for weights without it.
+void check_declared(const VerifyContext& context, Findings* findings) {
+  const auto& weights = context.model->table.weights();
+  if (context.checkpoint->container() == Container::kGguf || context.checkpoint->config().is_null()) return;
+  Tally quantized;
+  for (size_t w = 0; w < weights.size(); ++w) {
+    if (!weights[w].format.is_dense() && !weights[w].opaque) quantized.add(w, "");
+  }
+  report(context, quantized,
+         "the weights are quantized and no configuration says so: loaders take their parts for unknown tensors. Copy "
+         "config.json with its quantization_config again, or quantize again",
+         Severity::kWarning, {}, findings);
+}
+
 void check(const VerifyContext& context, Findings* findings) {
   const QuantHints& hints = context.model->table.hints();
   const auto& weights = context.model->table.weights();
+  if (hints.source.empty()) check_declared(context, findings);
   if (hints.source.empty() || hints.excluded.empty()) return;
   // Only there an entry means exactly one module.
   const IgnoreList list(hints.excluded, hints.method != "compressed-tensors");

@@ -30,6 +30,21 @@ TEST(ConfigContradiction, C57_both_files_are_named) {
   EXPECT_TRUE(report.ok);
 }
 
+TEST(ConfigContradiction, QuantizedAndNotDeclared) {
+  for (const auto& [layout, format] : {std::pair{"compressed-tensors", "int4-g32"}, std::pair{"deepseek", "fp8-block"},
+                                       std::pair{"modelopt", "nvfp4"}}) {
+    TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+    EXPECT_TRUE(of_rule(verify_tiny(tiny), "config-contradiction").empty());
+    tiny.quantize(layout, format);
+    EXPECT_TRUE(of_rule(verify_tiny(tiny), "config-contradiction").empty()) << format;
+    tiny.config().erase("quantization_config");
+    const Findings found = of_rule(verify_tiny(tiny), "config-contradiction");
+    ASSERT_EQ(found.size(), 1u) << format;
+    EXPECT_EQ(found[0].severity, Severity::kWarning);
+    EXPECT_EQ(value_of(found[0], "modules"), "24");
+  }
+}
+
 TEST(ConfigContradiction, ListedAsUnquantizedButQuantized) {
   TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
   tiny.quantize("compressed-tensors", "int4-g32");
