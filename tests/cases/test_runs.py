@@ -273,7 +273,7 @@ class Runs(CaseTest):
         quantize = ["quantize", source, self.dir / "t", "--format", "mxfp4"]
         words = (["--layout", "nonsense"], ["--layout", "modelopt"], ["--include", "nonsense"], ["--include", "routed_experts"], ["--include", "name:"],
                  ["--keep", "nonsense"], ["--keep", "name:"], ["--generic", "a("], ["--rule", "nonsense"], ["--rule", "int4.amax7"], ["--rule", "mse.nonsense"],
-                 ["--worker", "3/2"], ["--worker", "0/2"], ["--worker", "x"], ["--shard-size", "x"], ["--shard-size", "0"], ["--shard-size", "-1GB"],
+                 ["--worker", "3/2"], ["--worker", "0/2"], ["--worker", "x"], ["--worker", ""], ["--worker", "1/2", "--restart"], ["--shard-size", "x"], ["--shard-size", "0"], ["--shard-size", "-1GB"],
                  ["--threads", "0"], ["--threads", "x"], ["--bit-exact-with", "nonsense"], ["--resume", "--restart"], ["--nonsense"])
         for word in (*([*quantize, *word] for word in words), ["quantize", source, self.dir / "t", "--format", "nonsense"], ["quantize", source, "", "--format", "mxfp4"],
                      *(["verify", source, *word] for word in (["--tp", "0"], ["--tp", "x"], ["--ep", "-1"], ["--threads", "0"], ["--rederive"], ["--nonsense"])),
@@ -354,9 +354,19 @@ class Runs(CaseTest):
         for word in ("attention", "8 weights", "routed experts (24 weights)", "bf16", "routed_expert"):
             self.assertIn(word, outcome.err)
         self.assertEqual(len(outcome.json["notes"]), 1)
-        for option in ("routed_expert", "all_linears", "name:*experts.0.*"):
+        for option in ("routed_expert", "all_linears"):
             both = self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--include", "attention", option, "--dry-run")
             self.assertEqual(both.json["notes"], [])
+
+    def test_what_verify_would_refuse_is_said_before(self):
+        source = write_folder(self.dir / "s", *qwen3_moe())
+        for option, words in ((["--include", "attention", "name:*experts.0.*"], ["2 layers", "3 weights, 9 left", "verify"]),
+                              (["--keep", "name:*layers.1.*.down_proj.*"], ["1 layer ", "8 weights, 4 left"]),
+                              (["--include", "routed_expert", "router"], ["2 routers", "--keep router"])):
+            outcome = self.done("quantize", source, self.dir / "t", "--format", "mxfp4", *option, "--dry-run")
+            self.assertEqual(len(outcome.json["notes"]), 1, outcome.json["notes"])
+            for word in words:
+                self.assertIn(word, outcome.json["notes"][0])
 
     def test_words_that_select_nothing_are_refused_with_the_reason(self):
         source = write_folder(self.dir / "s", *qwen3_moe())

@@ -28,7 +28,7 @@ spdlog::logger& logger() {
 
 void set_level(Level level) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::info, spdlog::level::warn, spdlog::level::err,
-                                                  spdlog::level::off};
+                                                   spdlog::level::off};
   logger().set_level(kLevels[static_cast<int>(level)]);
 }
 

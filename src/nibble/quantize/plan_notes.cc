@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace nibble {
 namespace {
@@ -39,6 +41,35 @@ std::string about_experts_left_out(const OutputPlan& plan, const QuantizeRequest
       role_name(Role::kRoutedExpert));
 }
 
+// One kernel call takes all experts of a layer in one format; `verify` calls the rest an error.
+std::string about_mixed_experts(const OutputPlan& plan, const QuantizeRequest& request) {
+  if (request.format.is_dense()) return "";
+  std::map<int32_t, std::pair<uint64_t, uint64_t>> layers;  // quantized, left
+  for (const OutWeight& out : plan.outs) {
+    if (out.param.role != Role::kRoutedExpert || out.shape.size() < 2) continue;
+    auto& [quantized, left] = layers[out.param.layer];
+    ++(out.format.is_dense() ? left : quantized);
+  }
+  std::erase_if(layers, [](const auto& layer) { return layer.second.first == 0 || layer.second.second == 0; });
+  if (layers.empty()) return "";
+  const auto& [layer, counts] = *layers.begin();
+  return fmt::format(
+      "experts of {} layer{} are quantized in part (layer {}: {} weights, {} left): engines and `verify` refuse such a "
+      "group; select or keep whole layers",
+      layers.size(), layers.size() == 1 ? "" : "s", layer, counts.first, counts.second);
+}
+
+std::string about_routers(const OutputPlan& plan) {
+  const auto routers = std::ranges::count_if(plan.outs, [](const OutWeight& out) {
+    return (out.param.role == Role::kRouter || out.param.role == Role::kLatent) && !out.format.is_dense();
+  });
+  if (routers == 0) return "";
+  return fmt::format(
+      "{} routers or latent projections are quantized: a small error there sends tokens to other experts, and `verify` "
+      "calls it an error; --keep router latent leaves them",
+      routers);
+}
+
 std::string about_unknown(const OutputPlan& plan, const Model& model) {
   std::vector<std::string> unknown;
   for (const OutWeight& out : plan.outs) {
@@ -68,9 +99,13 @@ std::string about_large_shards(const OutputPlan& plan, const QuantizeRequest& re
 }  // namespace
 
 std::vector<std::string> plan_notes(const OutputPlan& plan, const Model& model, const QuantizeRequest& request) {
-  std::vector<std::string> notes{about_default(model, request), about_experts_left_out(plan, request),
+  std::vector<std::string> notes{about_default(model, request),
+                                 about_experts_left_out(plan, request),
+                                 about_mixed_experts(plan, request),
+                                 about_routers(plan),
                                  plan.layout == nullptr ? "" : plan.layout->readers_note(model.family_name),
-                                 about_unknown(plan, model), about_large_shards(plan, request)};
+                                 about_unknown(plan, model),
+                                 about_large_shards(plan, request)};
   std::erase(notes, "");
   return notes;
 }

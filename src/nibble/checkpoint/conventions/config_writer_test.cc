@@ -9,7 +9,6 @@
 namespace nibble {
 namespace {
 
-
 struct Result {
   Json config;
   std::vector<std::pair<std::string, std::string>> files;
