@@ -32,6 +32,7 @@ Folder::Folder() {
 
 void Folder::index(const std::vector<std::pair<std::string, int>>& map, uint64_t total_size) const {
   std::vector<std::pair<std::string, std::string>> names;
+  names.reserve(map.size());
   for (const auto& [name, shard] : map) names.emplace_back(name, shard_name(shard, 2));
   write_index(path(), names, total_size);
 }

@@ -165,6 +165,7 @@ TEST(CheckpointScan, WrongTotalSizeIsANote) {
 TEST(CheckpointScan, AnIndexOfAnotherModelDoesNotPrintEveryTensor) {
   const TempDir dir;
   std::vector<std::pair<std::string, std::string>> map;
+  map.reserve(1000);
   for (int i = 0; i < 1000; ++i) map.emplace_back(fmt::format("t{}", i), "model.safetensors");
   write_shard(dir / "model.safetensors", {"x"});
   write_index(dir.path(), map, 1000);

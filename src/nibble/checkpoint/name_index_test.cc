@@ -16,10 +16,11 @@ TEST(NameIndex, EmptyFindsNothing) {
 
 TEST(NameIndex, FindsEachOfManyWithAndWithoutReserve) {
   std::vector<std::string> all;
+  all.reserve(5003);
   for (int i = 0; i < 5000; ++i) all.push_back("model.layers." + std::to_string(i) + ".weight");
   all.emplace_back("");
   all.emplace_back("a");
-  all.push_back(std::string("a\0", 2));  // the same eight bytes as "a" once padded
+  all.emplace_back("a\0", 2);  // the same eight bytes as "a" once padded
   for (const bool reserved : {false, true}) {
     NameIndex names;
     if (reserved) names.reserve(all.size());

@@ -303,6 +303,7 @@ TEST(Safetensors, TensorsComeByOffsetEmptyOnesWhereTheyStand) {
       R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"y":{"dtype":"U8","shape":[0],"data_offsets":[1,1]}})",
       3);
   std::vector<std::string> names;
+  names.reserve(header.tensors.size());
   for (const auto& tensor : header.tensors) names.push_back(tensor.name);
   EXPECT_THAT(names, ElementsAre("a", "y", "z", "c"));
 }

@@ -59,7 +59,7 @@ std::vector<std::string> select_without_index(const Path& folder, const FolderFi
     report_missing_numbers(folder, all, findings);
     return all;
   }
-  const std::vector<std::string> numbered = numbered_shards(all);
+  std::vector<std::string> numbered = numbered_shards(all);
   Error error(numbered.empty() ? "several safetensors files and no index: which of them belong together is not known"
                                : "several shards and no index; they are read as their numbers say");
   error.file((folder / kIndexName).string()).value("files", all.size()).way_out("fetch the index").way_out(kReindex);

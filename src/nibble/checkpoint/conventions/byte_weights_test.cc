@@ -11,7 +11,7 @@ using testing::golden_micro;
 using ::testing::HasSubstr;
 
 std::string grid_text(std::vector<uint64_t> weight, std::vector<uint64_t> scale, ScaleType type = ScaleType::kF32,
-                      DeclaredSizes declared = {}) {
+                      const DeclaredSizes& declared = {}) {
   const auto grid = match_grid(weight, scale, type, {.declared = &declared});
   return grid ? std::to_string(grid->block_rows) + "x" + std::to_string(grid->block_cols) : "none";
 }

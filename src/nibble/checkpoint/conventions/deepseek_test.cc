@@ -87,7 +87,8 @@ TEST(Deepseek, PartialBlocksIndexByRow) {
   const auto values = test.values("m.weight");
   for (uint64_t r = 0; r < 576; ++r) {
     for (uint64_t c = 0; c < 200; ++c) {
-      ASSERT_EQ(values[r * 200 + c], static_cast<float>(r / 128 * 2 + c / 128 + 1)) << r << " " << c;
+      const uint64_t block = r / 128 * 2 + c / 128;
+      ASSERT_EQ(values[r * 200 + c], static_cast<float>(block + 1)) << r << " " << c;
     }
   }
   expect_cuts_equal_whole(test.checkpoint(), test.weight("m.weight"));

@@ -148,6 +148,7 @@ TEST(GgufBlocks, RotaryPairsAreUndone) {
     weight.rotary_heads = 2;
     const auto values = read_rows_f32(test.checkpoint(), weight, 0, 0, 8);
     std::vector<float> first_column;
+    first_column.reserve(8);
     for (uint64_t r = 0; r < 8; ++r) first_column.push_back(values[r * weight.cols()]);
     EXPECT_EQ(first_column, (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}));
     expect_cuts_equal_whole(test.checkpoint(), weight);

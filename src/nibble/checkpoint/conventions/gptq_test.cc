@@ -44,6 +44,7 @@ std::vector<float> expected_values(const Json& golden, const Json& zeros, const 
 
 std::vector<float> first_row_of_columns(const std::vector<float>& values) {
   std::vector<float> out;
+  out.reserve(8);
   for (size_t o = 0; o < 8; ++o) out.push_back(values[o * 16]);
   return out;
 }

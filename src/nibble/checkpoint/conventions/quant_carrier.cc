@@ -94,8 +94,8 @@ class CarrierReader {
   static std::optional<int64_t> whole(const Json& found, int64_t low, int64_t high) {
     if (!found.is_number()) return std::nullopt;
     const double number = found.get<double>();
-    if (!(number >= static_cast<double>(low) && number <= static_cast<double>(high)) || number != std::floor(number))
-      return std::nullopt;
+    const bool inside = number >= static_cast<double>(low) && number <= static_cast<double>(high);  // no NaN is
+    if (!inside || number != std::floor(number)) return std::nullopt;
     return static_cast<int64_t>(number);
   }
 

@@ -14,7 +14,7 @@ namespace {
 class DeepseekV4 final : public NamedFamily {
  public:
   DeepseekV4() : NamedFamily("deepseek_v4", {"deepseek_v4"}, {"DeepseekV4ForCausalLM"}) {}
-  ModelSpec parse(const Json& config, const std::string& source_name) const override;
+  ModelSpec parse(const Json& json, const std::string& source_name) const override;
   void inventory(const ModelSpec& spec, const ParamVisitor& visit) const override;
 };
 

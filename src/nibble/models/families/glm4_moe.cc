@@ -10,7 +10,7 @@ namespace {
 class Glm4Moe final : public NamedFamily {
  public:
   Glm4Moe() : NamedFamily("glm4_moe", {"glm4_moe"}, {"Glm4MoeForCausalLM"}) {}
-  ModelSpec parse(const Json& config, const std::string& source_name) const override;
+  ModelSpec parse(const Json& json, const std::string& source_name) const override;
   void inventory(const ModelSpec& spec, const ParamVisitor& visit) const override;
 };
 

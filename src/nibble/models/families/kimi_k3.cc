@@ -16,7 +16,7 @@ namespace {
 class KimiK3 final : public NamedFamily {
  public:
   KimiK3() : NamedFamily("kimi_k3", {"kimi_k3"}, {"KimiK3ForConditionalGeneration"}) {}
-  ModelSpec parse(const Json& config, const std::string& source_name) const override;
+  ModelSpec parse(const Json& json, const std::string& source_name) const override;
   void inventory(const ModelSpec& spec, const ParamVisitor& visit) const override;
   std::span<const std::string_view> other_parts() const override {
     static constexpr std::array<std::string_view, 2> kParts{"vision_tower.", "mm_projector."};

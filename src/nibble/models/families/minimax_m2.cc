@@ -13,7 +13,7 @@ namespace {
 class MinimaxM2 final : public NamedFamily {
  public:
   MinimaxM2() : NamedFamily("minimax_m2", {"minimax_m2"}, {"MiniMaxM2ForCausalLM"}) {}
-  ModelSpec parse(const Json& config, const std::string& source_name) const override;
+  ModelSpec parse(const Json& json, const std::string& source_name) const override;
   void inventory(const ModelSpec& spec, const ParamVisitor& visit) const override;
 };
 

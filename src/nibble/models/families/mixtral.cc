@@ -10,7 +10,7 @@ namespace {
 class Mixtral final : public NamedFamily {
  public:
   Mixtral() : NamedFamily("mixtral", {"mixtral"}, {"MixtralForCausalLM"}) {}
-  ModelSpec parse(const Json& config, const std::string& source_name) const override;
+  ModelSpec parse(const Json& json, const std::string& source_name) const override;
   void inventory(const ModelSpec& spec, const ParamVisitor& visit) const override;
 };
 

@@ -10,7 +10,7 @@ namespace {
 class Qwen3Moe final : public NamedFamily {
  public:
   Qwen3Moe() : NamedFamily("qwen3_moe", {"qwen3_moe"}, {"Qwen3MoeForCausalLM"}) {}
-  ModelSpec parse(const Json& config, const std::string& source_name) const override;
+  ModelSpec parse(const Json& json, const std::string& source_name) const override;
   void inventory(const ModelSpec& spec, const ParamVisitor& visit) const override;
 };
 
