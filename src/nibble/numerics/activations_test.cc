@@ -44,6 +44,19 @@ double decoded(const Activations& result, const ActivationQuantization& how, uin
   return static_cast<double>(decode_element(how.element, code, {.multiplier = scale}));
 }
 
+// Every way of scaling activations that a scheme has.
+std::vector<ActivationQuantization> all_ways() {
+  std::vector<ActivationQuantization> ways;
+  for (const uint64_t group : {uint64_t{0}, uint64_t{32}, uint64_t{128}}) {
+    for (const float floor : {0.0f, 1e-4f}) {
+      ways.push_back({Element::kE4M3, group, false, floor});
+      ways.push_back({Element::kE4M3, group, true, floor});
+      ways.push_back({Element::kInt8, group, false, floor});
+    }
+  }
+  return ways;
+}
+
 TEST(Activations, C13_zero_and_tiny_rows) {
   std::vector<float> values(3 * 128);
   for (uint64_t k = 0; k < 128; ++k) {
@@ -52,22 +65,14 @@ TEST(Activations, C13_zero_and_tiny_rows) {
   }
   const DenseMatrix x = dense_matrix(values, 3, 128, Element::kF32);
   const DenseMatrix alone = dense_matrix({values.begin(), values.begin() + 128}, 1, 128, Element::kF32);
-  for (const Element element : {Element::kE4M3, Element::kInt8}) {
-    for (const uint64_t group : {uint64_t{0}, uint64_t{32}, uint64_t{128}}) {
-      for (const float floor : {0.0f, 1e-4f}) {
-        for (const bool ue8m0 : {false, true}) {
-          if (ue8m0 && element == Element::kInt8) continue;  // no scheme has that
-          const ActivationQuantization how{element, group, ue8m0, floor};
-          const Activations result = quantized(x, how), first = quantized(alone, how);
-          for (const float scale : result.scales) ASSERT_TRUE(std::isfinite(scale) && scale > 0);
-          EXPECT_TRUE(std::equal(first.codes.begin(), first.codes.end(), result.codes.begin()));
-          EXPECT_TRUE(std::equal(first.scales.begin(), first.scales.end(), result.scales.begin()));
-          for (uint64_t k = 0; k < 128; ++k) {
-            ASSERT_EQ(result.codes[128 + k], std::byte{0});
-            ASSERT_LE(std::abs(decoded(result, how, 128, 2, k)), 1.1e-38);
-          }
-        }
-      }
+  for (const ActivationQuantization& how : all_ways()) {
+    const Activations result = quantized(x, how), first = quantized(alone, how);
+    for (const float scale : result.scales) ASSERT_TRUE(std::isfinite(scale) && scale > 0);
+    EXPECT_TRUE(std::equal(first.codes.begin(), first.codes.end(), result.codes.begin()));
+    EXPECT_TRUE(std::equal(first.scales.begin(), first.scales.end(), result.scales.begin()));
+    for (uint64_t k = 0; k < 128; ++k) {
+      ASSERT_EQ(result.codes[128 + k], std::byte{0});
+      ASSERT_LE(std::abs(decoded(result, how, 128, 2, k)), 1.1e-38);
     }
   }
 }

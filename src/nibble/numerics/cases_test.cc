@@ -140,6 +140,7 @@ TEST(Cases, C58_round_trip_stays_within_a_step) {
 
 TEST(Cases, C85_two_int4_rules) {
   std::vector<float> values;
+  values.reserve(32);
   for (int i = 0; i < 32; ++i) values.push_back(static_cast<float>(i % 15 - 7));
   Format format = parse_format("int4-g32");
   const Quantized seven = quantize(dense_matrix(values, 1, 32), format, "int4.amax7");
@@ -158,6 +159,7 @@ TEST(Cases, C85_a_tensor_on_the_grid_of_its_rule_is_unchanged) {
   // Grids that reach the rule's extreme: -8 for /7.5 would need an amax of 7.5 steps, so it is not of this kind.
   const float scale = bf16_round(0.0123f);
   std::vector<float> values;
+  values.reserve(64);
   for (uint64_t k = 0; k < 64; ++k) values.push_back(scale * static_cast<float>(random_bits(85, k) % 15) - 7 * scale);
   values[3] = 7 * scale;
   values[40] = -7 * scale;

@@ -26,7 +26,7 @@
   ROW(kE4m3)                \
   ROW(kFp8Group)            \
   ROW(kFp8BlockRxC)         \
-  ROW(kQ4_1)                \
+  ROW(kQ4Min)               \
   ROW(kQ4K)
 
 namespace nibble {

@@ -10,7 +10,6 @@
 namespace nibble {
 namespace {
 
-using testing::golden_bytes;
 using testing::golden_floats;
 using testing::golden_hex;
 using testing::golden_micro;

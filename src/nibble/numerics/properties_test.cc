@@ -301,7 +301,7 @@ TEST(Properties, RowPhaseCutsScalesOutOfALargerMatrix) {
   EncodedView part = whole.matrix.view();
   part.rows = 150;
   part.row_phase = 100;
-  part.codes += 100 * 256;
+  part.codes += uint64_t{100} * 256;
   std::vector<float> cut(150 * 256);
   decode(part, cut.data(), 256);
   EXPECT_TRUE(std::equal(cut.begin(), cut.end(), values.begin() + 100 * 256));

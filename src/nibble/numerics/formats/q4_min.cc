@@ -30,8 +30,8 @@ double typical_rel_rmse(const Format&) { return 0; }
 
 }  // namespace
 
-extern const FormatFamily kQ4_1, kQ4K;
-const FormatFamily kQ4_1 = {"q4_1", "GGUF Q4_1 (read only)", "", false, parse_q4_1, typical_rel_rmse};
+extern const FormatFamily kQ4Min, kQ4K;
+const FormatFamily kQ4Min = {"q4_1", "GGUF Q4_1 (read only)", "", false, parse_q4_1, typical_rel_rmse};
 const FormatFamily kQ4K = {"q4_k", "GGUF Q4_K (read only)", "", false, parse_q4_k, typical_rel_rmse};
 
 }  // namespace nibble
