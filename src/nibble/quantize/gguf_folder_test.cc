@@ -96,6 +96,7 @@ TEST(TokenizerTexts, ConfigurationHoldsSpecialTokensAndTheTemplateTwice) {
   const GgufFile gguf = golden_gguf();
   const auto texts = texts_of(gguf);
   std::vector<std::string> names;
+  names.reserve(texts.size());
   for (const auto& [name, text] : texts) names.push_back(name);
   EXPECT_THAT(names, UnorderedElementsAre("tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
                                           "generation_config.json"));

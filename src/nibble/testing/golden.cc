@@ -113,6 +113,7 @@ const GoldenTensor& GoldenFile::at(std::string_view name) const {
 
 std::vector<std::string> GoldenFile::names() const {
   std::vector<std::string> names;
+  names.reserve(tensors_.size());
   for (const auto& [key, tensor] : tensors_) names.push_back(key);
   return names;
 }
