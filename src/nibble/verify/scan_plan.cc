@@ -107,8 +107,8 @@ class Planner {
     const uint64_t slices = weight.slices();
     if (options_.quick) {
       const uint64_t cuts = step >= rows ? 1 : rows / step;
-      const uint64_t slice = slices > 1 ? random_bits(kSampleSeed, 2 * w) % slices : 0;
-      const uint64_t begin = random_bits(kSampleSeed, 2 * w + 1) % cuts * step;
+      const uint64_t slice = slices > 1 ? random_bits(kSampleSeed, uint64_t{2} * w) % slices : 0;
+      const uint64_t begin = random_bits(kSampleSeed, uint64_t{2} * w + 1) % cuts * step;
       return add_row_piece(w, weight, slice, begin, std::min(step, rows - begin), row_bytes);
     }
     for (uint64_t slice = 0; slice < slices; ++slice) {

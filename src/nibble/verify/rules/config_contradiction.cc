@@ -3,6 +3,7 @@
 // contradicts the tensors is reported by the readers under the same name.)
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "nibble/base/strings.h"

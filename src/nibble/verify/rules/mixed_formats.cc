@@ -25,7 +25,7 @@ std::string runs_text(const std::set<int64_t>& numbers) {
   for (auto it = numbers.begin(); it != numbers.end();) {
     const int64_t begin = *it;
     int64_t end = begin;
-    while (++it != numbers.end() && *it == end + 1) end = *it;
+    for (++it; it != numbers.end() && *it == end + 1; ++it) end = *it;
     if (++shown > 4) return text + ", …";
     text += fmt::format("{}{}", text.empty() ? "" : ", ",
                         begin == end ? std::to_string(begin) : fmt::format("{}-{}", begin, end));

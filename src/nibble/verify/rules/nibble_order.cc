@@ -164,6 +164,7 @@ void add_squares(const std::vector<float>& rows, std::vector<double>* squares) {
 
 std::vector<double> log_norms(const std::vector<double>& squares) {
   std::vector<double> logs;
+  logs.reserve(squares.size());
   for (const double square : squares) logs.push_back(std::log(square + 1e-30));
   return logs;
 }
@@ -244,7 +245,7 @@ class ChannelTest {
     }
   }
 
-  std::vector<double> norms_of(size_t w, uint64_t rows) {
+  std::vector<double> norms_of(size_t w, uint64_t rows) const {
     const Weight& weight = context_.model->table.weights()[w];
     std::vector<double> squares(weight.cols());
     if (weight.rows() == 0) return squares;
