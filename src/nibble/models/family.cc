@@ -54,7 +54,7 @@ Json Family::config_from_gguf(const GgufFile&, const ModelSpec&) const { refuse_
 std::string Family::name_from_gguf(std::string_view) const { return ""; }
 
 const Family* find_family(const Json& config) {
-  std::string type = model_type_of(config);
+  const std::string type = model_type_of(config);
   const std::string architecture = architecture_of(config);
   for (const Family* family : families()) {
     if (!type.empty() && holds(family->model_types(), type)) return family;
@@ -75,9 +75,9 @@ const Family* find_gguf_family(const GgufFile& gguf) {
 }
 
 std::string family_label(const Json& config) {
-  const std::string type = model_type_of(config);
+  std::string type = model_type_of(config);
   if (!type.empty()) return type;
-  const std::string architecture = architecture_of(config);
+  std::string architecture = architecture_of(config);
   return architecture.empty() ? "unknown" : architecture;
 }
 
