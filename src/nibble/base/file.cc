@@ -78,11 +78,7 @@ int open_locked(const Path& partial) {
       }
       throw system_error("cannot lock", partial, code);
     }
-    struct stat opened{};
-    struct stat named{};
-    if (::fstat(fd, &opened) == 0 && ::stat(partial.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-        opened.st_dev == named.st_dev)
-      return fd;
+    if (is_named(fd, partial)) return fd;
     ::close(fd);
   }
   throw Error("another process keeps replacing this file").file(partial.string()).way_out("wait for it, or stop it");
@@ -295,14 +291,21 @@ NewFolders::NewFolders(const Path& folder) {
     Error error = system_error("cannot make the folder", folder, code.value());
     error.value("nearest_that_exists", place.empty() ? std::string(".") : place.string());
     if (code.value() == ENOTDIR) error.way_out("a file stands where a folder would have to be: name another place");
-    for (const Path& made : made_ | std::views::reverse) std::filesystem::remove(made, code);
+    remove_made();
     throw error.way_out("name a folder on a disk that you may write to");
   }
 }
 
-NewFolders::~NewFolders() {
+void NewFolders::remove_made() noexcept {
   std::error_code ignored;
   for (const Path& made : made_ | std::views::reverse) std::filesystem::remove(made, ignored);
+}
+
+bool is_named(int fd, const Path& path) {
+  struct stat opened{};
+  struct stat named{};
+  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+         opened.st_dev == named.st_dev;
 }
 
 uint64_t free_bytes(const Path& folder) {

@@ -95,12 +95,17 @@ class NewFolders {
   explicit NewFolders(const Path& folder);
   NewFolders(const NewFolders&) = delete;
   NewFolders& operator=(const NewFolders&) = delete;
-  ~NewFolders();
+  ~NewFolders() { remove_made(); }
   void keep() { made_.clear(); }
 
  private:
+  void remove_made() noexcept;
+
   std::vector<Path> made_;  // outermost first
 };
+
+// Is the open file still the one of this name? Between open and lock another process may have replaced or removed it.
+bool is_named(int fd, const Path& path);
 
 // Free bytes for an unprivileged writer on the file system of `folder` (or its nearest existing parent).
 uint64_t free_bytes(const Path& folder);

@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -41,11 +41,19 @@ Json source_state(const Checkpoint& source) {
   return Json{{"files", std::move(files)}, {"config", source.config()}};
 }
 
-// One line, as Python writes it: NaN and the infinities are values there.
-std::string text_of(const Json& value) {
-  std::string text = json_text(value);
-  text.erase(text.find_last_not_of('\n') + 1);
-  return text;
+// One line, with NaN and the infinities as Python writes them. A line break inside a string is escaped, so that those
+// left are the layout's.
+std::string line_of(const Json& value) {
+  const std::string text = json_text(value);
+  std::string line;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '\n') {
+      at = std::min(text.find_first_not_of(' ', at + 1), text.size()) - 1;
+    } else {
+      line += text[at];
+    }
+  }
+  return line;
 }
 
 // Throws at the first leaf that differs, naming its path with the old and the new value.
@@ -62,14 +70,14 @@ void refuse_difference(const Json& before, const Json& now, const std::string& p
     return;
   }
   // As text, since NaN is not equal to itself.
-  if (before == now || text_of(before) == text_of(now)) return;
+  if (before == now || line_of(before) == line_of(now)) return;
   if (path.empty())
     throw Error("the journal of an earlier run is damaged").file(journal.string()).way_out("--restart to begin again");
   throw Error(fmt::format("cannot resume: {} is not what it was when this run began", path))
       .file(journal.string())
       .value("field", path)
-      .value("old", before.is_null() ? std::string("absent") : text_of(before))
-      .value("new", now.is_null() ? std::string("absent") : text_of(now))
+      .value("old", before.is_null() ? std::string("absent") : line_of(before))
+      .value("new", now.is_null() ? std::string("absent") : line_of(now))
       .way_out("run with the old inputs and options")
       .way_out("--restart to begin again");
 }
@@ -168,9 +176,7 @@ FolderLock::FolderLock(const Path& target) {
     fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd_ < 0 && errno == ENOENT) continue;
     if (fd_ < 0 || ::flock(fd_, LOCK_EX) != 0) break;
-    struct stat locked{};
-    struct stat named{};
-    if (::fstat(fd_, &locked) == 0 && ::stat(path.c_str(), &named) == 0 && locked.st_ino == named.st_ino) return;
+    if (is_named(fd_, path)) return;
     ::close(std::exchange(fd_, -1));
   }
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));

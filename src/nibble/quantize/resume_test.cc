@@ -279,6 +279,22 @@ TEST_F(C21_resume_refuses_changes, no_configuration_with_a_nan_that_stays) {
   EXPECT_NE(message.find("1.5"), std::string::npos) << message;
 }
 
+TEST_F(C21_resume_refuses_changes, a_list_with_both_values_on_one_line) {
+  const Path file = dir_ / "source/config.json";
+  const std::string config = read_text(file, UINT64_MAX);
+  const auto with = [&config](const char* list) {
+    std::string text = config;
+    text.insert(text.find('{') + 1, fmt::format("\"limits\": {},", list));
+    return text;
+  };
+  write_atomically(file, with("[0.0, Infinity]"));
+  stop_in_the_middle();
+  write_atomically(file, with("[0.0, \"a\\n  b\"]"));
+  const std::string message = refusal(request());
+  EXPECT_NE(message.find("old [0.0,Infinity]"), std::string::npos) << message;
+  EXPECT_NE(message.find(R"(new [0.0,"a\n  b"])"), std::string::npos) << message;
+}
+
 TEST_F(C21_resume_refuses_changes, a_finished_target_of_another_source) {
   quantize(request());
   std::filesystem::last_write_time(dir_ / "source/model.safetensors",
