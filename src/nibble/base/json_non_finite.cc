@@ -107,6 +107,13 @@ FiniteText without_non_finite(std::string_view text) {
   return finite;
 }
 
+std::string_view non_finite_word(std::string_view text) {
+  for (const Word& word : kWords) {
+    if (text.substr(0, word.text.size()) == word.text) return word.text;
+  }
+  return {};
+}
+
 void append_json(std::string* out, const Json& value) { append_value(out, value, 0); }
 
 }  // namespace nibble

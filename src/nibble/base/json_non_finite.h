@@ -24,6 +24,9 @@ struct FiniteText {
 };
 FiniteText without_non_finite(std::string_view text);
 
+// NaN, Infinity or -Infinity, if the text begins with it; else "".
+std::string_view non_finite_word(std::string_view text);
+
 // Two-space indentation as the library's own dump has it, with these three words where it writes null.
 void append_json(std::string* out, const nlohmann::ordered_json& value);
 

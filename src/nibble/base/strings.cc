@@ -65,6 +65,10 @@ bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
+std::string_view without_suffix(std::string_view text, std::string_view suffix) {
+  return ends_with(text, suffix) ? text.substr(0, text.size() - suffix.size()) : text;
+}
+
 bool glob_match(std::string_view pattern, std::string_view name) {
   size_t p = 0;
   size_t n = 0;

@@ -12,6 +12,8 @@ namespace nibble {
 std::vector<std::string_view> split(std::string_view text, char separator);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
+// The text without its suffix, or as it is if it does not end so.
+std::string_view without_suffix(std::string_view text, std::string_view suffix);
 
 // Shell wildcards over a whole name: `*` any run (dots included), `?` one byte, `[abc]`, `[a-z]` one byte of a class,
 // `[!abc]` one that is not in it, everything else itself, a `[` without its `]` too. `]` belongs to a class where it is

@@ -9,6 +9,13 @@
 namespace nibble {
 namespace {
 
+TEST(Strings, WithoutSuffix) {
+  EXPECT_EQ(without_suffix("m.weight", ".weight"), "m");
+  EXPECT_EQ(without_suffix(".weight", ".weight"), "");
+  EXPECT_EQ(without_suffix("m.weight_scale", ".weight"), "m.weight_scale");
+  EXPECT_EQ(without_suffix("weight", ".weight"), "weight");
+}
+
 using ::testing::ElementsAre;
 
 TEST(Split, KeepsEmptyParts) {

@@ -6,6 +6,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/json.h"
+#include "nibble/base/json_non_finite.h"
 
 namespace nibble {
 namespace {
@@ -186,11 +187,7 @@ void JsonScanner::digits() {
 // NaN, Infinity or -Infinity here, if they are accepted; else "".
 std::string_view JsonScanner::non_finite_word() const {
   if (!non_finite_) return {};
-  const std::string_view rest(at_, static_cast<size_t>(end_ - at_));
-  for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
-    if (rest.substr(0, word.size()) == word) return word;
-  }
-  return {};
+  return nibble::non_finite_word({at_, static_cast<size_t>(end_ - at_)});
 }
 
 std::string_view JsonScanner::number() {

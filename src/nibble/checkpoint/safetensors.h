@@ -57,7 +57,8 @@ struct TensorDecl {
   std::string name;
   Dtype dtype = Dtype::kBF16;
   std::vector<uint64_t> shape;
-  uint64_t bytes() const;  // Error if the shape is not one that the container can hold
+  uint64_t bytes() const;         // Error if the shape is not one that the container can hold
+  uint64_t header_bytes() const;  // that its entry takes in a header at most, wherever the tensor will lie
 };
 
 // Where each tensor goes in a file to be written; the header is padded to 8, so every tensor is naturally aligned.

@@ -69,6 +69,16 @@ void sort_tensors(std::vector<TensorDecl>* tensors, TensorOrder order) {
 
 uint64_t TensorDecl::bytes() const { return tensor_bytes(name, dtype, shape); }
 
+// Without making the entry (append_tensor): a plan asks this of every tensor.
+uint64_t TensorDecl::header_bytes() const {
+  constexpr std::string_view kKeys = R"("":{"dtype":"F8_E4M3","shape":[],"data_offsets":[,]},)";
+  constexpr uint64_t kNumber = 20;  // digits of 64 bits
+  uint64_t bytes = kKeys.size() + 2 * kNumber;
+  for (const char c : name) bytes += static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\' ? 6u : 1u;
+  for (const uint64_t dim : shape) bytes += std::to_string(dim).size() + 1;
+  return bytes;
+}
+
 SafetensorsLayout plan_safetensors(std::vector<TensorDecl> tensors, const std::map<std::string, std::string>& metadata,
                                    TensorOrder order) {
   sort_tensors(&tensors, order);

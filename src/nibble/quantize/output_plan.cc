@@ -22,23 +22,11 @@ uint64_t leading_product(const std::vector<uint64_t>& shape, size_t trailing) {
                          uint64_t{1}, std::multiplies<>());
 }
 
-// What a tensor takes in a header, at most: its offsets are not known yet.
-uint64_t header_bytes(const TensorDecl& tensor) {
-  constexpr std::string_view kKeys = R"("":{"dtype":"F8_E4M3","shape":[],"data_offsets":[,]},)";
-  constexpr uint64_t kNumber = 20;  // digits of 64 bits
-  uint64_t bytes = kKeys.size() + 2 * kNumber;
-  for (const char c : tensor.name) bytes += static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\' ? 6u : 1u;
-  for (const uint64_t dim : tensor.shape) bytes += std::to_string(dim).size() + 1;
-  return bytes;
-}
-
-ExpertForm native_form(const Model& model) {
+// How the family's own releases hold routed experts.
+ExpertForm released_form(const Model& model) {
   if (model.family == nullptr) return ExpertForm::kAsSource;
-  ExpertForm form = ExpertForm::kPerExpert;
-  model.family->inventory(model.spec, [&form](ParamSpec&& param) {
-    if (param.role == Role::kRoutedExpert && param.fusion == Fusion::kInterleaved) form = ExpertForm::kFusedInterleaved;
-  });
-  return form;
+  return native_form(model.spec) == ExpertStorage::kInterleaved ? ExpertForm::kFusedInterleaved
+                                                                : ExpertForm::kPerExpert;
 }
 
 class Planner {
@@ -54,9 +42,9 @@ class Planner {
     const auto decisions = decide(model_, request_);
     plan_.layout = choose_layout(model_, request_);
     plan_.model_dtype = model_dtype_of(source_, model_, request_);
-    const bool forms = model_.family != nullptr;
-    const ExpertForm native = forms ? native_form(model_) : ExpertForm::kAsSource;
-    const ExpertForm form = forms && plan_.layout != nullptr ? plan_.layout->expert_form(model_.family_name) : native;
+    const ExpertForm native = released_form(model_);
+    const bool of_layout = model_.family != nullptr && plan_.layout != nullptr;
+    const ExpertForm form = of_layout ? plan_.layout->expert_form(model_.family_name) : native;
     const ExpertForm kept = model_.from_gguf ? native : ExpertForm::kAsSource;
     plan_.outs = arrange_outputs(model_, {form, kept, &decisions});
     choose_routes(source_, model_, request_, &plan_);
@@ -99,7 +87,7 @@ class Planner {
       unit.outs.push_back(i);
       for (const PartDecl& part : parts_of(plan_, plan_.outs[i], source_)) {
         unit.bytes_out += part.tensor.bytes();
-        unit.header_bytes += header_bytes(part.tensor);
+        unit.header_bytes += part.tensor.header_bytes();
       }
       for (const Piece& piece : plan_.outs[i].pieces) {
         if (seen.insert(piece.weight).second)
@@ -205,6 +193,10 @@ WriteRequest OutWeight::request(Element model_dtype) const {
           model_dtype,
           format.two_level ? convention->second_level() : SecondLevel::kNone,
           param.transposed_when_dense && shape.size() == 3};
+}
+
+const Weight& first_source(const Model& model, const OutWeight& out) {
+  return model.table.weights()[out.pieces.front().weight];
 }
 
 std::vector<PartDecl> parts_of(const OutputPlan& plan, const OutWeight& out, const Checkpoint& source) {

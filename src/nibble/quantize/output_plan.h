@@ -55,6 +55,9 @@ struct OutWeight {
   WriteRequest request(Element model_dtype) const;
 };
 
+// The first weight of the source that goes into it.
+const Weight& first_source(const Model& model, const OutWeight& out);
+
 // Outputs that are made together because they share source tensors or a second-level scale.
 struct Unit {
   std::vector<uint32_t> outs;  // ascending

@@ -191,7 +191,7 @@ class Run {
   }
 
   void write_shards() {
-    uint64_t todo = 0;
+    uint64_t bytes_left = 0;
     std::vector<size_t> mine;
     for (size_t s = 0; s < plan_.shards.size(); ++s) {
       if (s % request_.workers != request_.worker - 1 || journal_->finished(s)) continue;
@@ -199,9 +199,9 @@ class Run {
       std::error_code ignored;
       std::filesystem::remove(request_.target / plan_.shards[s].file_name, ignored);
       mine.push_back(s);
-      todo += plan_.shards[s].bytes_in;
+      bytes_left += plan_.shards[s].bytes_in;
     }
-    Progress progress("quantize", todo, request_.quiet);
+    Progress progress("quantize", bytes_left, request_.quiet);
     const EncodeContext context{&source_,
                                 &model_,
                                 &request_,
@@ -215,7 +215,7 @@ class Run {
       forget_unless_something_is_done();
       throw;
     }
-    result_.bytes_done = todo;
+    result_.bytes_done = bytes_left;
   }
 
   // The end of a shard is one thread's work: with several, the next shard is encoded meanwhile.

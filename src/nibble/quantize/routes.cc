@@ -46,7 +46,7 @@ class Router {
   }
 
  private:
-  const Weight& first_source(const OutWeight& out) const { return model_.table.weights()[out.pieces.front().weight]; }
+  const Weight& first_source(const OutWeight& out) const { return nibble::first_source(model_, out); }
 
   void refuse_illegal_shapes() const {
     if (request_.format.is_dense()) return;

@@ -11,16 +11,12 @@ namespace {
 constexpr std::string_view kNamePrefix = "name:";
 constexpr std::string_view kAllLinears = "all_linears";
 
-std::string_view module_of(std::string_view name) {
-  constexpr std::string_view kTail = ".weight";
-  return ends_with(name, kTail) ? name.substr(0, name.size() - kTail.size()) : name;
-}
-
 }  // namespace
 
 bool Selector::matches(const Weight& weight, const ParamSpec& param, std::string_view never_quantized) const {
   // A name as it stands too: one that holds brackets would have to be escaped otherwise.
-  const bool by_name = glob == weight.name || glob_match(glob, weight.name) || glob_match(glob, module_of(weight.name));
+  const bool by_name =
+      glob == weight.name || glob_match(glob, weight.name) || glob_match(glob, without_suffix(weight.name, ".weight"));
   const bool by_role = roles.contains(param.role) && (!linears_only || weight.shape.size() >= 2);
   const bool hit = glob.empty() ? by_role : by_name;
   if (!hit) return false;

@@ -20,7 +20,7 @@ struct Selector {
   mutable bool effective = false;  // some weight that can be quantized
   mutable std::string never;       // why the first of the others cannot
 
-  // `never`: why this weight can never be quantized; "" if it can.
+  // `never_quantized`: why this weight can never be quantized; "" if it can.
   bool matches(const Weight& weight, const ParamSpec& param, std::string_view never_quantized) const;
 };
 

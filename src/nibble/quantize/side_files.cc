@@ -9,6 +9,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/strings.h"
+#include "nibble/checkpoint/conventions/rows.h"
 #include "nibble/checkpoint/shard_index.h"
 #include "nibble/checkpoint/sub_folders.h"
 #include "nibble/quantize/gguf_folder.h"
@@ -17,10 +18,6 @@ namespace nibble {
 namespace {
 
 constexpr std::string_view kWeightTail = ".weight";
-
-std::string module_of(const std::string& name) {
-  return ends_with(name, kWeightTail) ? name.substr(0, name.size() - kWeightTail.size()) : name;
-}
 
 ConfigRequest config_request(const Checkpoint& source, const Model& model, const OutputPlan& plan,
                              const QuantizeRequest& request) {

@@ -46,9 +46,7 @@ class UnitEncoder {
 
  private:
   const OutWeight& out(const Task& task) const { return c_.plan->outs[task.out]; }
-  const Weight& first_source(const Task& task) const {
-    return c_.model->table.weights()[out(task).pieces.front().weight];
-  }
+  const Weight& first_source(const Task& task) const { return nibble::first_source(*c_.model, out(task)); }
   OutResult& result(const Task& task) { return result_.outs[task.index]; }
 
   std::vector<uint32_t> source_weights() const {
@@ -374,7 +372,7 @@ class UnitEncoder {
   }
 
   void emit_whole(const Task& task, const EncodedMatrix& matrix) {
-    const uint64_t step = chunk_rows(out(task));
+    const uint64_t step = chunk_rows(out(task)) * 4;
     for (uint64_t begin = 0; begin < matrix.rows; begin += step) {
       emit(task, begin, cut_rows(matrix, begin, std::min(step, matrix.rows - begin)));
     }

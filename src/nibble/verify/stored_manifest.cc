@@ -139,6 +139,16 @@ class ManifestReader {
   JsonScanner scan_;
 };
 
+template <typename Read>
+std::optional<StoredManifest> guarded(Findings* findings, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    findings->push_back(finding_of(error, "manifest-hash"));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 const RecordedFile* StoredManifest::find(std::string_view file) const {
@@ -151,24 +161,15 @@ std::optional<StoredManifest> read_manifest(const Path& folder, Findings* findin
   const Path path = folder / kFileName;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
-  std::string text;
-  try {
-    text = read_text(path, kLimit);
-  } catch (const Error& error) {
-    findings->push_back(finding_of(error, "manifest-hash"));
-    return std::nullopt;
-  }
-  return parse_manifest(text, path.string(), findings);
+  return guarded(findings, [&] {
+    const std::string text = read_text(path, kLimit), name = path.string();
+    return ManifestReader(text, name).read();
+  });
 }
 
 std::optional<StoredManifest> parse_manifest(std::string_view text, const std::string& source_name,
                                              Findings* findings) {
-  try {
-    return ManifestReader(text, source_name).read();
-  } catch (const Error& error) {
-    findings->push_back(finding_of(error, "manifest-hash"));
-  }
-  return std::nullopt;
+  return guarded(findings, [&] { return ManifestReader(text, source_name).read(); });
 }
 
 }  // namespace nibble

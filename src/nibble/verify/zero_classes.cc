@@ -13,11 +13,7 @@ struct Spread {
   double middle = 0;                        // share of codes 6 to 9
   double bottom = 0, top = 0;               // of 0 and 1, of 14 and 15
   double first = 0, second = 0, third = 0;  // of 0 and 15, of 1 and 14, of 2 and 13
-  // A bell cut in two falls from both ends, step by step; weights around two values have their peaks elsewhere, or fall
-  // at once.
-  bool falls_from_the_ends() const {
-    return first >= 0.9 * second && second >= 0.9 * third && second >= kGradual * first && third >= kGradual * second;
-  }
+  bool falls_from_the_ends() const { return falls_gradually(first, second, third, kGradual); }
   bool bell() const { return middle > kClear * (bottom + top); }
   // One end alone is what weights of one sign look like.
   bool two_ends() const { return bottom + top > kClear * middle && bottom > middle / 2 && top > middle / 2; }
@@ -42,6 +38,10 @@ Spread spread_of(const std::array<uint64_t, 16>& codes) {
 }
 
 }  // namespace
+
+bool falls_gradually(double last, double second, double third, double gradual) {
+  return last >= 0.9 * second && second >= 0.9 * third && second >= gradual * last && third >= gradual * second;
+}
 
 void ZeroClasses::merge(const ZeroClasses& other) {
   inside += other.inside;

@@ -11,6 +11,10 @@
 
 namespace nibble {
 
+// Does a histogram fall step by step from its end, as a bell cut in two does? Weights of a few values have their peaks
+// elsewhere, or fall at once: to less than `gradual` of the step before. Shares of the last code and the two before it.
+bool falls_gradually(double last, double second, double third, double gradual);
+
 struct ZeroClasses {
   uint64_t inside = 0;         // blocks whose zero point is 4..11
   uint64_t low = 0, high = 0;  // 0..3, 12..15

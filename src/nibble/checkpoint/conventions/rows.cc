@@ -66,11 +66,7 @@ std::vector<uint64_t> stacked(const WriteRequest& request, std::initializer_list
   return shape;
 }
 
-std::string module_of(std::string_view weight_name) {
-  constexpr std::string_view kTail = ".weight";
-  if (ends_with(weight_name, kTail)) weight_name.remove_suffix(kTail.size());
-  return std::string(weight_name);
-}
+std::string module_of(std::string_view weight_name) { return std::string(without_suffix(weight_name, ".weight")); }
 
 Dtype scale_dtype(ScaleType type) {
   switch (type) {

@@ -110,7 +110,6 @@ struct VecAvx2 {
     const __m256i signs = _mm256_and_si256(_mm256_srli_epi16(a.v, 4), _mm256_set1_epi8(8));
     return {_mm256_or_si256(sizes, signs)};
   }
-  // Sign and magnitude: |a| | (a < 0 ? 0x80 : 0).
   // Codes of 32 E4M3 numbers, from the float32 patterns of these divided by 256.
   NIBBLE_VEC void store_e4m3_of_halves(std::byte* p, const I* a) {
     const __m256i packed = _mm256_packus_epi16(e4m3_words(a[0], a[1]), e4m3_words(a[2], a[3]));

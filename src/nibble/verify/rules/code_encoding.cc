@@ -26,11 +26,7 @@ struct Shape {
 
   // What a bell around zero becomes with its top bit flipped: the ends crowd, and fall step by step. Weights of two or
   // three values crowd at the ends as well, but with gaps between.
-  bool is_flipped_bell() const {
-    constexpr double kGradual = 0.1;
-    return ends > 1.5 * middle && first >= 0.9 * second && second >= 0.9 * third && second >= kGradual * first &&
-           third >= kGradual * second;
-  }
+  bool is_flipped_bell() const { return ends > 1.5 * middle && falls_gradually(first, second, third, 0.1); }
 };
 
 Shape shape_of(const WeightStats& stats) {

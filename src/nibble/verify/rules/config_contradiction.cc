@@ -18,11 +18,6 @@ constexpr std::string_view kName = "config-contradiction";
 // for minutes.
 constexpr uint64_t kMostMatches = 200'000'000;
 
-std::string_view module_of(std::string_view weight_name) {
-  constexpr std::string_view kWeight = ".weight";
-  return ends_with(weight_name, kWeight) ? weight_name.substr(0, weight_name.size() - kWeight.size()) : weight_name;
-}
-
 // Linear layers that configurations count on to be quantized unless they are listed. Latent projections and routers are
 // left out: releases keep them in 16 bits without listing them.
 bool is_expected(const ParamSpec& param, const Weight& weight) {
@@ -83,7 +78,7 @@ void check(const VerifyContext& context, Findings* findings) {
   Tally dense;
   bool any_quantized = false;
   for (size_t w = 0; w < weights.size(); ++w) {
-    const std::string_view module = module_of(weights[w].name);
+    const std::string_view module = without_suffix(weights[w].name, ".weight");
     if (!weights[w].opaque && !weights[w].format.is_dense()) {
       any_quantized = true;
       if (const auto entry = list.covering(module); !entry.empty()) quantized.add(w, entry);
