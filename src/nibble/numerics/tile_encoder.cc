@@ -18,10 +18,6 @@ namespace {
 // rows is read twice and should stay in the second level.
 constexpr uint64_t kPieceCols = 2048;
 
-const std::byte* element_at(const DenseView& in, uint64_t row, uint64_t col) {
-  return in.data + row * in.row_stride + col * (element_bits(in.element) / 8);
-}
-
 // Little-endian: the low bytes of the patterns.
 template <typename Stored>
 void store_narrow(const uint32_t* patterns, uint64_t count, std::byte* out) {
@@ -31,15 +27,23 @@ void store_narrow(const uint32_t* patterns, uint64_t count, std::byte* out) {
   }
 }
 
-// Far enough from the ends of float32 that no remainder of a division is lost (EncodeJob::reciprocal).
+// Positive and far enough from the ends of float32 that no remainder of a division is lost (EncodeJob::reciprocal).
+// Patterns instead of numbers, so that compilers make a vector loop of it.
 bool are_safe(const float* divisors, uint64_t count) {
-  constexpr float kLeast = 0x1p-60f, kMost = 0x1p60f;
-  int outside = 0;
-  for (uint64_t b = 0; b < count; ++b) {
-    const bool inside = divisors[b] >= kLeast && divisors[b] <= kMost;  // false for a NaN
-    outside |= inside ? 0 : 1;
-  }
+  constexpr uint32_t kLeast = float_bits(0x1p-60f), kMost = float_bits(0x1p60f);
+  uint32_t outside = 0;
+  for (uint64_t b = 0; b < count; ++b) outside |= float_bits(divisors[b]) - kLeast > kMost - kLeast ? 1u : 0u;
   return outside == 0;
+}
+
+// 1 / divisor in two parts. The float64 reciprocal rounds to what float32 division gives: 1 / d is never within 2^-49
+// of the middle between two float32 numbers.
+void invert(const float* divisors, uint64_t count, float* high, float* rest) {
+  for (uint64_t b = 0; b < count; ++b) {
+    const double inverse = 1.0 / static_cast<double>(divisors[b]);
+    high[b] = static_cast<float>(inverse);
+    rest[b] = static_cast<float>(inverse - static_cast<double>(high[b]));
+  }
 }
 
 }  // namespace
@@ -61,7 +65,8 @@ TileEncoder::TileEncoder(const QuantizeOptions& options, const BitExactRecipe* r
   const uint64_t piece = std::min(piece_cols(), in.cols);
   const uint64_t blocks = ceil_div(piece, block_cols_);
   x_.resize(piece);
-  for (auto* array : {&amax_, &min_, &max_, &extreme_, &value_, &effective_, &divisor_, &reciprocal_, &zero_})
+  for (auto* array :
+       {&amax_, &min_, &max_, &extreme_, &value_, &effective_, &divisor_, &reciprocal_, &reciprocal_rest_, &zero_})
     array->resize(blocks);
   stored_.resize(blocks);
   zero_code_.resize(blocks);
@@ -105,19 +110,22 @@ bool TileEncoder::run(ErrorSums* row_errors) {
   return true;
 }
 
-// A tile of one row is converted once and stays in x_.
+const std::byte* TileEncoder::stored_row(const Tile& tile, uint64_t row) const {
+  return in_.data + (tile.row + row) * in_.row_stride + tile.col * (element_bits(in_.element) / 8);
+}
+
+// A tile of one row is converted once at most and stays in x_.
 const float* TileEncoder::load_row(const Tile& tile, uint64_t row) {
   if (tile.rows > 1 || !row_is_loaded_) {
-    kernels_.load(in_.element, element_at(in_, tile.row + row, tile.col), tile.cols, x_.data());
+    kernels_.load(in_.element, stored_row(tile, row), tile.cols, x_.data());
     row_is_loaded_ = true;
   }
   return x_.data();
 }
 
 void TileEncoder::add_stats(const Tile& tile, uint64_t row, bool needs_range) {
-  if (tile.rows > 1 && !needs_range) {
-    return kernels_.dense_block_abs_max(in_.element, element_at(in_, tile.row + row, tile.col), tile.cols, block_cols_,
-                                        amax_.data());
+  if (!needs_range && (tile.rows > 1 || in_.element == Element::kBF16)) {
+    return kernels_.dense_block_abs_max(in_.element, stored_row(tile, row), tile.cols, block_cols_, amax_.data());
   }
   const float* x = load_row(tile, row);
   kernels_.block_abs_max(x, tile.cols, block_cols_, amax_.data());
@@ -199,9 +207,8 @@ void TileEncoder::set_effective_scales(uint64_t blocks) {
   if (recipe_ != nullptr && recipe_->divisor != nullptr) {
     for (uint64_t b = 0; b < blocks; ++b) divisor_[b] = recipe_->divisor(stats_of(b));
   }
-  const float* divisor = divisors();
-  for (uint64_t b = 0; b < blocks; ++b) reciprocal_[b] = 1.0f / divisor[b];
-  safe_divisors_ = are_safe(divisor, blocks);
+  invert(divisors(), blocks, reciprocal_.data(), reciprocal_rest_.data());
+  safe_divisors_ = are_safe(divisors(), blocks);
 }
 
 const float* TileEncoder::divisors() const {
@@ -269,6 +276,7 @@ simd::EncodeJob TileEncoder::job(const Tile& tile) const {
   job.multiplier = effective_.data();
   job.powers_of_two = format_.scale == ScaleType::kE8M0 && job.divisor == effective_.data();
   if (job.powers_of_two || safe_divisors_) job.reciprocal = reciprocal_.data();
+  if (safe_divisors_ && in_.element == Element::kBF16) job.reciprocal_rest = reciprocal_rest_.data();
   job.zero = format_.zero == ZeroPoint::kCode ? zero_.data() : nullptr;
   job.low = rule_.clamp_low;
   job.high = rule_.clamp_high;
@@ -279,8 +287,13 @@ simd::EncodeJob TileEncoder::job(const Tile& tile) const {
 void TileEncoder::encode_rows(const Tile& tile, bool with_sums) {
   simd::EncodeJob piece = job(tile);
   const uint64_t row_bytes = format_.code_row_bytes(in_.cols);
+  const bool stays_bf16 = in_.element == Element::kBF16 && can_stay_bf16(piece);
   for (uint64_t row = 0; row < tile.rows; ++row) {
-    piece.x = load_row(tile, row);
+    if (stays_bf16) {
+      piece.bf16 = stored_row(tile, row);
+    } else {
+      piece.x = load_row(tile, row);
+    }
     piece.codes = out_.codes + (tile.row + row) * row_bytes + tile.col * format_.code_bits() / 8;
     kernels_.encode(piece, with_sums ? &sums_[row] : nullptr);
   }

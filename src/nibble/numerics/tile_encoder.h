@@ -29,6 +29,7 @@ class TileEncoder {
   };
 
   uint64_t piece_cols() const;
+  const std::byte* stored_row(const Tile& tile, uint64_t row) const;
   const float* load_row(const Tile& tile, uint64_t row);
   void add_stats(const Tile& tile, uint64_t row, bool needs_range);
   bool collect_stats(const Tile& tile);
@@ -65,7 +66,7 @@ class TileEncoder {
   std::vector<float> x_;
   // Of the blocks of one tile.
   std::vector<uint32_t> stored_;
-  std::vector<float> amax_, min_, max_, extreme_, value_, effective_, divisor_, reciprocal_, zero_;
+  std::vector<float> amax_, min_, max_, extreme_, value_, effective_, divisor_, reciprocal_, reciprocal_rest_, zero_;
   std::vector<uint8_t> zero_code_;
   bool safe_divisors_ = false;
   bool wide_ = false;  // magnitudes whose squares do not fit float32

@@ -248,14 +248,13 @@ class UnitEncoder {
     if (candidates.size() == 1) return chosen;
     std::vector<ErrorSums> sums(candidates.size());
     std::vector<ErrorSums> errors;
-    EncodedMatrix scratch;
     for (const Task& task : step) {
       for_chunks(task, [&](uint64_t, uint64_t count, const DenseView& rows) {
         const DenseView input = exact_input(rows);
-        if (scratch.rows != count) scratch = EncodedMatrix::make(out(task).format, count, out(task).cols());
+        EncodedMatrix& encoded = scratch(out(task).format, count, out(task).cols());
         for (size_t i = 0; i < candidates.size(); ++i) {
           errors.assign(count, {});
-          quantizer.encode(input, candidates[i], scratch.mutable_view(), errors.data());
+          quantizer.encode(input, candidates[i], encoded.mutable_view(), errors.data());
           for (const ErrorSums& row : errors) sums[i].add(row);
         }
       });
@@ -267,9 +266,8 @@ class UnitEncoder {
   void encode_rows(const Task& task, const Quantizer& quantizer, const TensorScale& scale) {
     const OutWeight& weight = out(task);
     std::vector<ErrorSums> errors;
-    EncodedMatrix encoded;
     for_chunks(task, [&](uint64_t begin, uint64_t count, const DenseView& rows) {
-      if (encoded.rows != count) encoded = EncodedMatrix::make(weight.format, count, weight.cols());
+      EncodedMatrix& encoded = scratch(weight.format, count, weight.cols());
       encoded.tensor_scale = scale;
       errors.assign(count, {});
       const auto bad = quantizer.encode(exact_input(rows), scale, encoded.mutable_view(), errors.data());
@@ -281,6 +279,14 @@ class UnitEncoder {
       emit(task, begin, encoded.view());
       report(rows.rows * rows.cols * element_bits(rows.element) / 8);
     });
+  }
+
+  // One matrix for all chunks of a shape: the encoder writes every byte, and fresh pages cost more than that.
+  EncodedMatrix& scratch(const Format& format, uint64_t rows, uint64_t cols) {
+    if (scratch_.rows != rows || scratch_.cols != cols || !(scratch_.format == format)) {
+      scratch_ = EncodedMatrix::make(format, rows, cols);
+    }
+    return scratch_;
   }
 
   // A library whose arithmetic is that of the weight's type sees decoded weights in the model's type.
@@ -431,6 +437,7 @@ class UnitEncoder {
   SourceRows rows_;
   UnitResult result_;
   std::vector<std::byte> narrowed_;
+  EncodedMatrix scratch_;
   uint64_t reported_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "nibble/numerics/simd/always_inline.h"
+#include "nibble/numerics/simd/block_maxima_avx2.h"
 #include "nibble/numerics/simd/kernels.h"
 
 namespace nibble::simd {
@@ -141,16 +142,16 @@ static void block_abs_max(const float* x, uint64_t cols, uint64_t block_cols, fl
 template <typename V>
 static void dense_block_abs_max(Element element, const std::byte* in, uint64_t cols, uint64_t block_cols, float* amax) {
   const bool short_elements = element == Element::kBF16 || element == Element::kF16;
-  if (!short_elements || block_cols % (2 * V::kLanes) != 0) {
-    return scalar_kernels().dense_block_abs_max(element, in, cols, block_cols, amax);
-  }
-  const uint64_t whole = cols / block_cols;
-  for (uint64_t b = 0; b < whole; ++b) {
+  uint64_t b = 0;
+  if (element == Element::kBF16 && block_cols == 16) b = bf16_block_maxima<16>(in, cols, amax);
+  if (element == Element::kBF16 && block_cols == 32) b = bf16_block_maxima<32>(in, cols, amax);
+  for (; short_elements && block_cols % (2 * V::kLanes) == 0 && (b + 1) * block_cols <= cols; ++b) {
     const uint32_t most = float_pattern(element, abs_max_16<V>(in + 2 * b * block_cols, block_cols));
     if (most > float_bits(amax[b])) amax[b] = bits_float(most);
   }
-  const uint64_t done = whole * block_cols;
-  scalar_kernels().dense_block_abs_max(element, in + 2 * done, cols - done, block_cols, amax + whole);
+  const uint64_t done = b * block_cols;
+  scalar_kernels().dense_block_abs_max(element, in + element_bits(element) / 8 * done, cols - done, block_cols,
+                                       amax + b);
 }
 
 // Eight blocks at a time, as above: minima first, then maxima, since sixteen vectors at once do not fit the registers.

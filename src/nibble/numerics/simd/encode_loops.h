@@ -24,6 +24,7 @@ enum class Division : uint8_t {
   kDivide,
   kMultiply,  // by the exact reciprocal of a power of two
   kCorrect,   // by the rounded reciprocal, and corrected: see corrected_quotient()
+  kTwoParts,  // by the reciprocal in two parts: see short_quotient()
 };
 
 // What is decided when a loop is compiled.
@@ -32,11 +33,12 @@ struct EncodeMode {
   bool signed_zeros = false;         // job.arithmetic.zero_sign is not kCanonical
   bool zero_points = false;          // job.zero is there
   Division division = Division::kDivide;
+  bool bf16 = false;  // columns are read from job.bf16
 };
 
 template <typename V>
 struct BlockVectors {
-  typename V::F divisor, reciprocal, multiplier, zero;
+  typename V::F divisor, reciprocal, reciprocal_rest, multiplier, zero;
 };
 
 // A vector of codes before packing, and of decoded elements before the multiplication.
@@ -70,10 +72,22 @@ NIBBLE_VEC typename V::F corrected_quotient(typename V::F x, typename V::F d, ty
   return V::mul_add(V::sub_product(x, faithful, d), r, faithful);
 }
 
+// x / d for an x of 8 significant bits, from 1 / d in two parts that together are good to 2^-48 of it. The sum is
+// rounded once and its error before that is under 2^-47 of it: too little to round otherwise than division does, unless
+// x / d lies so close to the middle between two float32 numbers. An element's code depends on that only where one of
+// the two is a tie. For 8 bits over 24 such quotients are few enough to be listed; ShortQuotient.HardestOfAll lists
+// them and shows that all come out right. Bounds as in corrected_quotient().
+template <typename V>
+NIBBLE_VEC typename V::F short_quotient(typename V::F x, const BlockVectors<V>& block) {
+  return V::mul_add(x, block.reciprocal, V::mul(x, block.reciprocal_rest));
+}
+
 template <typename V, EncodeMode kMode>
 NIBBLE_VEC typename V::F quotient(typename V::F x, const BlockVectors<V>& block) {
   if constexpr (kMode.division == Division::kMultiply) {
     return V::mul(x, block.reciprocal);
+  } else if constexpr (kMode.division == Division::kTwoParts) {
+    return short_quotient<V>(x, block);
   } else if constexpr (kMode.division == Division::kCorrect) {
     return round_quotient<V, kMode.quotient>(corrected_quotient<V>(x, block.divisor, block.reciprocal));
   } else {
@@ -94,7 +108,7 @@ NIBBLE_VEC typename V::F round_to_mantissa(typename V::F t, float smallest) {
 template <typename V, EncodeMode kMode>
 NIBBLE_VEC Quantized<V> quantize_e2m1(typename V::F x, const BlockVectors<V>& block) {
   const auto t = quotient<V, kMode>(x, block);
-  const auto limited = V::min(V::max(t, V::set(-6.0f)), V::set(6.0f));
+  const auto limited = V::limit_magnitude(t, V::set(6.0f));
   const auto value = round_to_mantissa<V, 1>(limited, 1.0f);
   auto code = V::to_int(V::add(value, value));
   if constexpr (kMode.signed_zeros) {
@@ -115,7 +129,7 @@ template <typename V, EncodeMode kMode>
 NIBBLE_VEC Quantized<V> quantize_e4m3(const EncodeJob& job, typename V::F x, const BlockVectors<V>& block) {
   constexpr float kUnit = kE4m3Unit<kMode>;
   const auto t = quotient<V, kMode>(x, block);
-  const auto limited = V::min(V::max(t, V::set(-448.0f * kUnit)), V::set(448.0f * kUnit));
+  const auto limited = V::limit_magnitude(t, V::set(448.0f * kUnit));
   const auto value = round_to_mantissa<V, 3>(limited, 0x1p-6f * kUnit);
   auto code = V::bits(kMode.division == Division::kDivide ? V::mul(value, V::set(kE4m3ToHalf)) : value);
   if constexpr (kMode.signed_zeros) {
@@ -161,14 +175,22 @@ template <typename V, Element kElement, EncodeMode kMode>
 NIBBLE_VEC BlockVectors<V> load_block(const EncodeJob& job, uint64_t b) {
   BlockVectors<V> block = {V::broadcast(job.divisor + b),
                            kMode.division == Division::kDivide ? V::set(0.0f) : V::broadcast(job.reciprocal + b),
+                           kMode.division == Division::kTwoParts ? V::broadcast(job.reciprocal_rest + b) : V::set(0.0f),
                            V::broadcast(job.multiplier + b),
                            kMode.zero_points && job.zero != nullptr ? V::broadcast(job.zero + b) : V::set(0.0f)};
   if constexpr (kElement == Element::kE4M3 && kMode.division != Division::kDivide) {
     block.divisor = V::mul(block.divisor, V::set(1 / kE4m3ToHalf));
     block.reciprocal = V::mul(block.reciprocal, V::set(kE4m3ToHalf));
+    block.reciprocal_rest = V::mul(block.reciprocal_rest, V::set(kE4m3ToHalf));
     block.multiplier = V::mul(block.multiplier, V::set(1 / kE4m3ToHalf));
   }
   return block;
+}
+
+template <typename V, EncodeMode kMode>
+NIBBLE_VEC typename V::F load_columns(const EncodeJob& job, uint64_t k) {
+  if constexpr (kMode.bf16) return V::load_bf16(job.bf16 + 2 * k);
+  return V::load(job.x + k);
 }
 
 template <typename V>
@@ -185,7 +207,7 @@ NIBBLE_VEC void encode_step(const EncodeJob& job, uint64_t k, const BlockVectors
   typename V::F signal[kVectors], noise[kVectors];
   for (uint64_t v = 0; v < kVectors; ++v) {
     const BlockVectors<V>& block = v < kVectors / 2 ? first : second;
-    const auto x = V::load(job.x + k + v * V::kLanes);
+    const auto x = load_columns<V, kMode>(job, k + v * V::kLanes);
     const Quantized<V> q = quantize<V, kElement, kMode>(job, x, block);
     codes[v] = q.code;
     const auto error = V::sub(x, V::mul(q.value, block.multiplier));
@@ -203,12 +225,13 @@ static inline void encode_rest(const EncodeJob& job, uint64_t start, RowSums* su
   if (start == job.cols) return;
   EncodeJob rest = job;
   const uint64_t b = start / job.block_cols;
-  rest.x += start;
+  if (rest.x != nullptr) rest.x += start;
+  if (rest.bf16 != nullptr) rest.bf16 += 2 * start;
   rest.cols -= start;
   rest.block_cols -= start % job.block_cols;
   rest.divisor += b;
   rest.multiplier += b;
-  rest.reciprocal = nullptr;
+  rest.reciprocal = rest.reciprocal_rest = nullptr;
   if (rest.zero != nullptr) rest.zero += b;
   const bool nibbles = job.element == Element::kE2M1 || job.element == Element::kInt4;
   rest.codes += nibbles ? start / 2 : start;
@@ -264,7 +287,9 @@ NIBBLE_VEC double noise_of_block(const EncodeJob& job, uint64_t b) {
 template <typename V, Element kElement>
 static void noise_loop(const EncodeJob& job, double* noise) {
   const uint64_t blocks = job.cols / job.block_cols;
-  if (job.reciprocal != nullptr) {
+  if (job.reciprocal_rest != nullptr && job.zero == nullptr) {
+    for (uint64_t b = 0; b < blocks; ++b) noise[b] += noise_of_block<V, kElement, Division::kTwoParts>(job, b);
+  } else if (job.reciprocal != nullptr) {
     for (uint64_t b = 0; b < blocks; ++b) noise[b] += noise_of_block<V, kElement, Division::kCorrect>(job, b);
   } else {
     for (uint64_t b = 0; b < blocks; ++b) noise[b] += noise_of_block<V, kElement, Division::kDivide>(job, b);
@@ -286,6 +311,14 @@ static void encode_with_division(const EncodeJob& job, RowSums* sums) {
   encode_loop<V, kElement, EncodeMode{.quotient = kQuotient, .division = kDivision}>(job, sums);
 }
 
+template <typename V, Element kElement>
+static void encode_bf16(const EncodeJob& job, RowSums* sums) {
+  constexpr EncodeMode kPowers = {.division = Division::kMultiply, .bf16 = true};
+  constexpr EncodeMode kOthers = {.division = Division::kTwoParts, .bf16 = true};
+  if (job.powers_of_two) return encode_loop<V, kElement, kPowers>(job, sums);
+  encode_loop<V, kElement, kOthers>(job, sums);
+}
+
 template <typename V, Element kElement, Element kQuotient>
 static void encode_with_quotient(const EncodeJob& job, RowSums* sums) {
   if constexpr (kElement != Element::kInt4 && kElement != Element::kInt8) {
@@ -301,6 +334,7 @@ static void encode_with_quotient(const EncodeJob& job, RowSums* sums) {
 
 template <typename V, Element kElement>
 static void encode_element_type(const EncodeJob& job, RowSums* sums) {
+  if (job.bf16 != nullptr) return encode_bf16<V, kElement>(job, sums);
   if (job.arithmetic.quotient == Element::kBF16) {
     encode_with_quotient<V, kElement, Element::kBF16>(job, sums);
   } else {

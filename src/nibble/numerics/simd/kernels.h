@@ -38,17 +38,25 @@ struct EncodeJob {
   Element element = Element::kE2M1;
   Arithmetic arithmetic;
   const float* x = nullptr;
+  const std::byte* bf16 = nullptr;  // or, in encode(), the columns as they are stored: see can_stay_bf16()
   uint64_t cols = 0;
   uint64_t block_cols = 0;
   const float* divisor = nullptr;     // one per block, as in BlockCoding
   const float* multiplier = nullptr;  // one per block; may be the same array
   const float* reciprocal = nullptr;  // 1 / divisor rounded to nearest, or null where division must do
-  bool powers_of_two = false;         // all divisors are: x * reciprocal is the quotient
-  const float* zero = nullptr;        // one per block, or null for none
+  // 1 / divisor - reciprocal, rounded; only where `reciprocal` is there and x comes from BF16 (8 significant bits).
+  const float* reciprocal_rest = nullptr;
+  bool powers_of_two = false;   // all divisors are: x * reciprocal is the quotient
+  const float* zero = nullptr;  // one per block, or null for none
   float low = 0, high = 0;
   bool wide = false;  // sums in float64 from the start
   std::byte* codes = nullptr;
 };
+
+// Whether encode() takes BF16 columns without their conversion to float32.
+inline bool can_stay_bf16(const EncodeJob& job) {
+  return (job.powers_of_two || job.reciprocal_rest != nullptr) && job.arithmetic == Arithmetic{} && job.zero == nullptr;
+}
 
 // A piece of a row to decode, likewise.
 struct DecodeJob {

@@ -130,6 +130,10 @@ void put_code(const EncodeJob& job, uint64_t k, uint8_t code) {
   }
 }
 
+float column(const EncodeJob& job, uint64_t k) {
+  return job.bf16 != nullptr ? bf16_decode(read_bits<uint16_t>(job.bf16 + 2 * k)) : job.x[k];
+}
+
 template <Element kElement>
 void encode_as(const EncodeJob& job, RowSums* sums) {
   RowSums ignored;
@@ -142,7 +146,7 @@ void encode_as(const EncodeJob& job, RowSums* sums) {
       block = block_of(job, next_block++);
       block_end += job.block_cols;
     }
-    const float x = job.x[k];
+    const float x = column(job, k);
     const uint8_t code = encode_element(kElement, x, block, job.arithmetic);
     put_code<kElement>(job, k, code);
     signal.add(k, x);

@@ -30,6 +30,8 @@ struct VecAvx2 {
   NIBBLE_VEC F sub_product(F c, F a, F b) { return _mm256_fnmadd_ps(a, b, c); }  // c - a * b, rounded once
   NIBBLE_VEC F min(F a, F b) { return _mm256_min_ps(a, b); }
   NIBBLE_VEC F max(F a, F b) { return _mm256_max_ps(a, b); }
+  // a, or the positive `bound` with the sign of a where |a| is larger.
+  NIBBLE_VEC F limit_magnitude(F a, F bound) { return min(max(a, sub(_mm256_setzero_ps(), bound)), bound); }
   NIBBLE_VEC I bits(F a) { return _mm256_castps_si256(a); }
   NIBBLE_VEC F from_bits(I a) { return _mm256_castsi256_ps(a); }
   NIBBLE_VEC I and_int(I a, I b) { return _mm256_and_si256(a, b); }

@@ -28,6 +28,10 @@ struct VecAvx512 {
   NIBBLE_VEC F sub_product(F c, F a, F b) { return _mm512_fnmadd_ps(a, b, c); }  // c - a * b, rounded once
   NIBBLE_VEC F min(F a, F b) { return _mm512_min_ps(a, b); }
   NIBBLE_VEC F max(F a, F b) { return _mm512_max_ps(a, b); }
+  NIBBLE_VEC F limit_magnitude(F a, F bound) {
+    constexpr int kSmallerMagnitude = 0b0010;  // with the sign of the first
+    return _mm512_range_ps(a, bound, kSmallerMagnitude);
+  }
   NIBBLE_VEC I bits(F a) { return _mm512_castps_si512(a); }
   NIBBLE_VEC F from_bits(I a) { return _mm512_castsi512_ps(a); }
   NIBBLE_VEC I and_int(I a, I b) { return _mm512_and_si512(a, b); }
