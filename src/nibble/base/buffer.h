@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace nibble {
 
@@ -23,5 +25,23 @@ class Buffer {
   std::unique_ptr<std::byte[]> bytes_;
   uint64_t capacity_ = 0;
 };
+
+// A vector's elements that nobody gave a value stay as the memory was: resize(n) costs nothing, resize(n, value) fills.
+template <typename T>
+struct UnfilledAllocator : std::allocator<T> {
+  template <typename U>
+  struct rebind {
+    using other = UnfilledAllocator<U>;
+  };
+  template <typename U>
+  void construct(U* at) noexcept {
+    ::new (static_cast<void*>(at)) U;
+  }
+  template <typename U, typename... Values>
+  void construct(U* at, Values&&... values) {
+    ::new (static_cast<void*>(at)) U(std::forward<Values>(values)...);
+  }
+};
+using UnfilledBytes = std::vector<std::byte, UnfilledAllocator<std::byte>>;
 
 }  // namespace nibble

@@ -1,11 +1,19 @@
 #include "nibble/numerics/encoded.h"
 
+#include <algorithm>
+
 #include "nibble/base/check.h"
 #include "nibble/base/checked_math.h"
 
 namespace nibble {
 
 EncodedMatrix EncodedMatrix::make(const Format& format, uint64_t rows, uint64_t cols, uint64_t row_phase) {
+  EncodedMatrix matrix = make_unfilled(format, rows, cols, row_phase);
+  std::ranges::fill(matrix.codes, std::byte{0});
+  return matrix;
+}
+
+EncodedMatrix EncodedMatrix::make_unfilled(const Format& format, uint64_t rows, uint64_t cols, uint64_t row_phase) {
   NIBBLE_CHECK(row_phase == 0 || row_phase < format.block_rows);
   EncodedMatrix matrix;
   matrix.format = format;

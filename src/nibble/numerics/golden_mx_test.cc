@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "nibble/numerics/quantize_for_test.h"
 #include "nibble/numerics/rules/mx_scale.h"
@@ -15,7 +16,7 @@ using testing::golden_floats;
 using testing::golden_micro;
 using testing::hex_of;
 
-std::string hex(const std::vector<std::byte>& bytes) { return hex_of(bytes.data(), bytes.size()); }
+std::string hex(std::span<const std::byte> bytes) { return hex_of(bytes.data(), bytes.size()); }
 
 // ggml's order: byte j holds elements j and j + 16, after the scale byte.
 std::string ggml_block(const EncodedMatrix& matrix) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "nibble/numerics/quantize_for_test.h"
 #include "nibble/numerics/recast.h"
@@ -16,7 +17,7 @@ using testing::golden_floats;
 using testing::golden_micro;
 using testing::hex_of;
 
-std::string hex(const std::vector<std::byte>& bytes) { return hex_of(bytes.data(), bytes.size()); }
+std::string hex(std::span<const std::byte> bytes) { return hex_of(bytes.data(), bytes.size()); }
 
 DenseMatrix golden_x(Element element = Element::kBF16) {
   return dense_matrix(golden_floats(golden_micro()["nvfp4"]["x"]), 1, 64, element);

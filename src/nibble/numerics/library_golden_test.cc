@@ -86,7 +86,8 @@ std::vector<std::byte> golden_codes(const GoldenFile& file, const std::string& p
 EncodedMatrix golden_matrix(const GoldenFile& file, const std::string& part, const LibraryCase& test_case,
                             const Format& format, uint64_t rows, uint64_t cols) {
   EncodedMatrix matrix = EncodedMatrix::make(format, rows, cols);
-  matrix.codes = golden_codes(file, part, test_case, rows, cols);
+  const std::vector<std::byte> codes = golden_codes(file, part, test_case, rows, cols);
+  matrix.codes.assign(codes.begin(), codes.end());
   matrix.scales = file.at(part + ".weight_scale").bytes;
   if (format.zero == ZeroPoint::kCode) {
     matrix.zeros = unpacked_zeros(file.at(part + ".weight_zero_point"), rows, format.scale_cols(cols));

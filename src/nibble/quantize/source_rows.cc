@@ -67,7 +67,7 @@ const EncodedMatrix& SourceRows::matrix(uint32_t weight, uint64_t slice) {
   EncodedMatrix loaded;
   if (source.format.is_dense() && source.row_order == RowOrder::kPlain && source.parts.size() == 1) {
     // Dense rows are read here rather than by the convention so that they are hashed as they pass.
-    loaded = EncodedMatrix::make(source.format, source.rows(), source.cols());
+    loaded = EncodedMatrix::make_unfilled(source.format, source.rows(), source.cols());
     read_hashed(source_.tensors()[source.parts[0].tensor], source.parts[0].tensor, slice * loaded.codes.size(),
                 loaded.codes);
   } else {

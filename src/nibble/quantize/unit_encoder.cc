@@ -284,7 +284,7 @@ class UnitEncoder {
   // One matrix for all chunks of a shape: the encoder writes every byte, and fresh pages cost more than that.
   EncodedMatrix& scratch(const Format& format, uint64_t rows, uint64_t cols) {
     if (scratch_.rows != rows || scratch_.cols != cols || !(scratch_.format == format)) {
-      scratch_ = EncodedMatrix::make(format, rows, cols);
+      scratch_ = EncodedMatrix::make_unfilled(format, rows, cols);
     }
     return scratch_;
   }

@@ -180,7 +180,7 @@ std::vector<float> TinyCheckpoint::values(const std::string& name) const {
   Format format;
   format.element = *element;
   EncodedMatrix dense = EncodedMatrix::make(format, 1, elements_of(tensor.shape));
-  dense.codes = tensor.data;
+  dense.codes.assign(tensor.data.begin(), tensor.data.end());
   std::vector<float> out(dense.cols);
   decode(dense, out);
   return out;

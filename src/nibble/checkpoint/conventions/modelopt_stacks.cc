@@ -71,12 +71,12 @@ EncodedMatrix read_transposed_stack(const Checkpoint& checkpoint, const Weight& 
                                     uint64_t row_begin, uint64_t rows) {
   NIBBLE_CHECK(slice < weight.slices() && row_begin + rows <= weight.rows());
   EncodedMatrix out = EncodedMatrix::make(weight.format, rows, weight.cols());
-  const auto copy = [&](PartKind kind, uint64_t row_bytes, std::vector<std::byte>* to) {
+  const auto copy = [&](PartKind kind, uint64_t row_bytes, std::span<std::byte> to) {
     const auto all = read_slice(checkpoint, *stored_part(checkpoint, weight, kind), slice, row_bytes, weight.rows());
-    if (!to->empty()) std::memcpy(to->data(), all.data() + row_begin * row_bytes, rows * row_bytes);
+    if (!to.empty()) std::memcpy(to.data(), all.data() + row_begin * row_bytes, rows * row_bytes);
   };
-  copy(PartKind::kCodes, weight.format.code_row_bytes(weight.cols()), &out.codes);
-  copy(PartKind::kScales, weight.format.scale_cols(weight.cols()), &out.scales);
+  copy(PartKind::kCodes, weight.format.code_row_bytes(weight.cols()), out.codes);
+  copy(PartKind::kScales, weight.format.scale_cols(weight.cols()), out.scales);
   const StoredTensor& second = *stored_part(checkpoint, weight, PartKind::kSecondScale);
   out.tensor_scale = {SecondLevel::kMultiply, read_float(checkpoint, second, slice)};
   return out;

@@ -51,7 +51,7 @@ EncodedMatrix read_canonical(const Checkpoint& checkpoint, const Weight& weight,
   const Format& format = weight.format;
   NIBBLE_CHECK(slice < weight.slices() && row_begin + rows <= weight.rows());
   const uint64_t phase = format.block_rows > 1 ? row_begin % format.block_rows : 0;
-  EncodedMatrix out = EncodedMatrix::make(format, rows, weight.cols(), phase);
+  EncodedMatrix out = EncodedMatrix::make_unfilled(format, rows, weight.cols(), phase);
   const uint64_t row_bytes = format.code_row_bytes(weight.cols());
   read_part_rows(checkpoint, *stored_part(checkpoint, weight, PartKind::kCodes), row_bytes,
                  slice * weight.rows() + row_begin, rows, out.codes.data(), row_bytes);
