@@ -127,6 +127,10 @@ class ManifestReader {
         tensor.second_scales = read_scale_changes(row, source_).second_scales;
         return true;
       }
+      if (key == "rule") {
+        tensor.rounded = !text(key).empty();
+        return true;
+      }
       if (key != "name" && key != "format") return false;
       (key == "name" ? tensor.name : tensor.format) = text(key);
       return true;
