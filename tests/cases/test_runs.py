@@ -392,10 +392,19 @@ class Runs(CaseTest):
     def test_options_that_no_library_has_are_refused_before_the_target_exists(self):
         source = write_folder(self.dir / "s", *qwen3_moe(layers=1))
         for options in (["int4-g32-asym", "--bit-exact-with", "modelopt"], ["mxfp4", "--bit-exact-with", "modelopt", "--rule", "mx.even"],
-                        ["nvfp4", "--bit-exact-with", "modelopt", "--layout", "compressed-tensors"]):
+                        ["mxfp4", "--bit-exact-with", "compressed-tensors", "--rule", "mse.mx.even"],
+                        ["nvfp4", "--bit-exact-with", "modelopt", "--layout", "compressed-tensors"],
+                        ["nvfp4", "--bit-exact-with", "compressed-tensors", "--layout", "modelopt"]):
             for dry in ([], ["--dry-run"]):
-                self.refused("quantize", source, self.dir / "t", "--format", *options, *dry, says=["library", "modelopt"])
+                outcome = self.nibble("quantize", source, self.dir / "t", "--format", *options, *dry, "--json")
+                self.assertEqual(outcome.code, 2, (options, outcome.text))
+                self.assertIn("library", outcome.json["error"]["message"])
+                self.assertEqual(outcome.json["error"]["values"]["bit_exact_with"], options[2])
+                self.assertTrue(outcome.json["error"]["ways_out"])
                 self.assertFalse((self.dir / "t").exists())
+        # No source is needed to see it; what a library has is no wrong usage.
+        self.assertEqual(self.nibble("quantize", self.dir / "none", self.dir / "t", "--format", "mxfp4", "--bit-exact-with", "modelopt", "--rule", "mx.even").code, 2)
+        self.done("quantize", source, self.dir / "t", "--format", "mxfp4", "--bit-exact-with", "modelopt", "--rule", "mx.rceil")
 
     def test_a_standard_output_that_fails_is_an_error_and_no_crash(self):
         source = write_folder(self.dir / "s", *qwen3_moe(layers=1))

@@ -18,6 +18,7 @@
 #include "nibble/checkpoint/convention.h"
 #include "nibble/cli/commands.h"
 #include "nibble/models/role.h"
+#include "nibble/numerics/quantizer.h"
 #include "nibble/quantize/policy.h"
 
 namespace nibble {
@@ -84,6 +85,16 @@ NamedRule rule_of(const std::string& given, const QuantizeRequest& request) {
   return library.empty() ? default_rule(request.format) : parse_rule(library, request.format);
 }
 
+// A library has one rule for a format and one way to hold a second level: with other options no checkpoint could come
+// out right. Error if so.
+void check_bit_exact(const QuantizeRequest& request) {
+  if (request.format.is_dense() || request.bit_exact == BitExact::kNone) return;
+  SecondLevel level = SecondLevel::kNone;
+  if (request.format.two_level && !request.layout.empty())
+    level = parse_layout(request.layout, request.format).second_level();
+  const Quantizer checked({request.format, request.rule, request.bit_exact, level});
+}
+
 QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common) {
   QuantizeRequest request;
   if (args.target.empty()) throw Error("the target has no name").way_out("name the folder to be made");
@@ -102,6 +113,7 @@ QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common
         .value("format", request.format.name)
         .way_out("leave --layout and --bit-exact-with out");
   if (!args.layout.empty()) parse_layout(args.layout, request.format);
+  check_bit_exact(request);
   request.include = args.include;
   request.keep = args.keep;
   request.generic = args.generic;

@@ -1,11 +1,14 @@
-// Casts between low-bit formats that lose nothing (FORMATS.md §2.2, §6.3): MXFP4 -> NVFP4, MXFP4 -> MXFP8 and MXFP4 ->
-// FP8. Each is possible while the block exponents under one shared scale span little enough. A cast is one row of a
-// list inside recast.cc; the caller decides what to do when a span is too wide (two scales, refuse, or round through
-// float32).
+// Casts between low-bit formats that lose nothing (FORMATS.md §2.2, §6.3): MXFP4 -> NVFP4, and FP4 -> MXFP8 and FP8.
+// Each is possible for some matrices only, which convert() finds out: a cast is exact if the target decodes (decode.h)
+// to the same float32 numbers. It is one row of a list inside recast.cc; the caller decides what to do when it is not
+// exact (a scale for each matrix instead of a shared one, refuse, or round through float32).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "nibble/numerics/encoded.h"
 
@@ -18,18 +21,32 @@ struct ExponentSpan {
   bool empty() const { return low > high; }
 };
 
+// A second-level scale of the target that several matrices may share: chosen from the spans of all of them.
+struct SharedScale {
+  int max_span;  // high - low that is still exact under one scale
+  ExponentSpan (*scan)(const EncodedView& in);
+  TensorScale (*choose)(const ExponentSpan& span, SecondLevel level);
+};
+
+// The first values that a cast would change: the part of the matrix under one scale of the target, and why.
+struct Inexact {
+  uint64_t row = 0, column = 0;  // where that part begins
+  std::string reason;
+  std::vector<std::pair<std::string, double>> values;
+};
+
 struct ExactRecast {
   const char* from;  // format family patterns
   const char* to;
-  int max_span;  // high - low that is still exact under one shared scale
-  ExponentSpan (*scan)(const EncodedView& in);
-  // The target's tensor-level scale for a group of matrices with this span (kNone where the target has none).
-  TensorScale (*tensor_scale)(const Format& to, const ExponentSpan& span, SecondLevel level);
-  // Converts rows; false if some block was not exact after all (2-D target blocks are judged one by one here).
-  bool (*convert)(const EncodedView& in, const TensorScale& scale, const MutableEncodedView& out);
+  const SharedScale* shared;  // null: every scale of the target belongs to one matrix, and convert() chooses it
+  // Converts a whole matrix; nullopt if nothing was lost. `scale` is the shared one, if there is any.
+  std::optional<Inexact> (*convert)(const EncodedView& in, const TensorScale& scale, const MutableEncodedView& out);
 };
 
 // null if there is no exact cast between the two.
 const ExactRecast* exact_recast(const Format& from, const Format& to);
+
+// For the list: FP4 with block scales of a byte to E4M3 under the target's own scales.
+std::optional<Inexact> recast_fp4_to_e4m3(const EncodedView& in, const TensorScale&, const MutableEncodedView& out);
 
 }  // namespace nibble

@@ -1,6 +1,8 @@
 // Sources that are whole by their headers and hold what cannot be meant: refused with the place, never carried on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -24,7 +26,8 @@ class BrokenSource : public ::testing::Test {
  protected:
   void SetUp() override { log::set_level(log::Level::kOff); }
 
-  Error refusal(const TinyCheckpoint& source, const std::string& format, const std::string& layout = "") {
+  Error refusal(const TinyCheckpoint& source, const std::string& format, const std::string& layout = "",
+                bool rule_given = false) {
     std::filesystem::remove_all(dir_ / "source");
     std::filesystem::remove_all(dir_ / "target");
     source.write(dir_ / "source");
@@ -34,6 +37,7 @@ class BrokenSource : public ::testing::Test {
     request.format = parse_format(format);
     if (!request.format.is_dense()) request.rule = default_rule(request.format);
     request.layout = layout;
+    request.rule_given = rule_given;
     request.quiet = true;
     return thrown_error([&] { quantize(request); });
   }
@@ -62,13 +66,28 @@ TEST_F(BrokenSource, ScaleThatIsNoNumber) {
                              Case{"compressed-tensors", "int4-g32", "weight_scale", 7, 0xFF}}) {
     const TinyCheckpoint source = with_scale(broken.layout, broken.format, broken.part, broken.at, broken.byte);
     for (const char* target : {"bf16", "nvfp4", "mxfp4", "mxfp8", "int4-g32", "fp8-channel"}) {
-      const Error error = refusal(source, target);
+      // Without a rule these have to be exact, which none of the weights are.
+      const bool must_round = parse_format(broken.format).two_level && parse_format(target).element == Element::kE4M3;
+      const Error error = refusal(source, target, "", must_round);
       const std::string what = std::string(broken.format) + " to " + target + ": " + error.what();
       EXPECT_NE(error.tensor().find(kModule), std::string::npos) << what;
       EXPECT_NE(value_of(error, "row"), "(absent)") << what;
       EXPECT_NE(value_of(error, "column"), "(absent)") << what;
       EXPECT_FALSE(std::filesystem::exists(dir_ / "target/model.safetensors")) << what;
     }
+  }
+}
+
+TEST_F(BrokenSource, ScaleThatIsNoNumberInAnExactCast) {
+  TinyCheckpoint source = TinyCheckpoint::qwen3_moe();
+  source.quantize("compressed-tensors", "nvfp4");
+  for (const std::string& name : source.matching("*.experts.*.weight_scale"))
+    std::ranges::fill(source.at(name).data, std::byte{0x38});  // 1: everything could be exact
+  source.at(kModule + "weight_scale").data.at(5) = std::byte{0x7F};
+  for (const char* target : {"fp8-block", "fp8-channel", "fp8-tensor"}) {
+    const Error error = refusal(source, target);
+    EXPECT_NE(error.message().find("no number"), std::string::npos) << error.what();
+    EXPECT_EQ(error.tensor(), kModule + "weight_scale") << error.what();
   }
 }
 

@@ -70,6 +70,22 @@ std::string about_routers(const OutputPlan& plan) {
       routers);
 }
 
+// Block scales that are no powers of two rarely allow it, and headers do not show them.
+std::string about_exact_casts(const OutputPlan& plan, const Model& model, const QuantizeRequest& request) {
+  uint64_t casts = 0;
+  std::string format;
+  for (const OutWeight& out : plan.outs) {
+    if (out.route != Route::kRecast || !first_source(model, out).format.two_level) continue;
+    ++casts;
+    format = first_source(model, out).format.name;
+  }
+  if (casts == 0) return "";
+  return fmt::format(
+      "{} weight{} in {} can be re-expressed exactly if their block scales allow it, which shows when they are read: "
+      "otherwise the run is refused; --rule {} rounds instead",
+      casts, casts == 1 ? "" : "s", format, request.rule.name());
+}
+
 std::string about_unknown(const OutputPlan& plan, const Model& model) {
   std::vector<std::string> unknown;
   for (const OutWeight& out : plan.outs) {
@@ -104,6 +120,7 @@ std::vector<std::string> plan_notes(const OutputPlan& plan, const Model& model, 
                                  about_mixed_experts(plan, request),
                                  about_routers(plan),
                                  plan.layout == nullptr ? "" : plan.layout->readers_note(model.family_name),
+                                 about_exact_casts(plan, model, request),
                                  about_unknown(plan, model),
                                  about_large_shards(plan, request)};
   std::erase(notes, "");

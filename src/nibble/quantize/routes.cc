@@ -111,7 +111,7 @@ class Router {
                         ? "; already in this format, second-level scales unified"
                         : "; already in this format, bytes and scales kept";
     } else if (!request_.rule_given && exact_recast(weight.format, out.format) != nullptr &&
-               weight.row_order == RowOrder::kPlain) {
+               weight.row_order == RowOrder::kPlain && under_one_second_level(out, weight)) {
       out.route = Route::kRecast;
       out.action = Action::kRecast;
       out.reason += fmt::format("; {} is re-expressed exactly", weight.format.name);
@@ -143,6 +143,14 @@ class Router {
       return p.row_begin == 0 && p.row_stride == 1 && p.out_begin == 0 && p.out_stride == 1;
     });
     return whole || weight.format.block_rows == 1;
+  }
+
+  // Matrices of a two-level format are joined only by decoding them: each has a second level of its own.
+  static bool under_one_second_level(const OutWeight& out, const Weight& weight) {
+    if (!weight.format.two_level) return true;
+    return std::adjacent_find(out.pieces.begin(), out.pieces.end(), [](const Piece& a, const Piece& b) {
+             return a.out_slice == b.out_slice && (a.weight != b.weight || a.slice != b.slice);
+           }) == out.pieces.end();
   }
 
   // 16-bit scales have the model's type; compressed-tensors stores those of bytes in it as well.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "nibble/base/check.h"
+#include "nibble/base/error.h"
 #include "nibble/numerics/decode.h"
 
 namespace nibble {
@@ -185,6 +186,21 @@ DenseView SourceRows::dense(const OutWeight& out, uint64_t slice, uint64_t begin
   return gather(out, slice, begin, count);
 }
 
+// Gate and up under second levels of their own cannot be rows of one matrix.
+void SourceRows::refuse_to_join(const OutWeight& out, const Piece& piece, const EncodedMatrix& matrix,
+                                const EncodedMatrix& first) const {
+  const Weight& weight = model_.table.weights()[piece.weight];
+  throw Error("this layout joins these matrices in one, and they have different second-level scales")
+      .file(source_.file_of(source_.tensors()[weight.parts.front().tensor]))
+      .tensor(weight.name)
+      .value("joined", out.name)
+      .value("slice", piece.out_slice)
+      .value("second_level_scale", matrix.tensor_scale.value)
+      .value("of_the_first", first.tensor_scale.value)
+      .way_out("two runs: --unify-scales --layout compressed-tensors, and from what that makes this layout")
+      .way_out("--layout compressed-tensors, which keeps them apart");
+}
+
 EncodedMatrix SourceRows::encoded(const OutWeight& out, uint64_t slice) {
   const auto pieces = pieces_of(out, slice);
   const EncodedMatrix& first = matrix(pieces[0].weight, pieces[0].slice);
@@ -195,7 +211,8 @@ EncodedMatrix SourceRows::encoded(const OutWeight& out, uint64_t slice) {
   gathered.column_group = first.column_group;
   for (const Piece& piece : pieces) {
     const EncodedMatrix& from = matrix(piece.weight, piece.slice);
-    NIBBLE_CHECK(from.format.block_rows == 1 && from.tensor_scale == gathered.tensor_scale);
+    NIBBLE_CHECK(from.format.block_rows == 1);
+    if (from.tensor_scale != gathered.tensor_scale) refuse_to_join(out, piece, from, gathered);
     copy_rows(from, piece.row_begin, piece.row_stride, piece.rows, &gathered, piece.out_begin, piece.out_stride);
   }
   return gathered;

@@ -29,7 +29,7 @@ class SourceRows {
   // decoded to float32 otherwise. Valid until the next call.
   DenseView dense(const OutWeight& out, uint64_t slice, uint64_t begin, uint64_t count);
   // The whole slice in its stored format, rows gathered in output order (formats whose scales cover one row each, or
-  // whole matrices in order).
+  // whole matrices in order). Error if matrices under different second levels would have to become one.
   EncodedMatrix encoded(const OutWeight& out, uint64_t slice);
   // Reads a matrix into memory, so that later calls for its rows need no second read.
   void hold(uint32_t weight, uint64_t slice) { matrix(weight, slice); }
@@ -53,6 +53,8 @@ class SourceRows {
   void read_hashed(const StoredTensor& tensor, uint32_t index, uint64_t offset, std::span<std::byte> out);
   DenseView stream(const OutWeight& out, const Piece& piece, uint64_t begin, uint64_t count);
   DenseView vector_rows(const OutWeight& out, uint64_t slice, uint64_t begin, uint64_t count);
+  [[noreturn]] void refuse_to_join(const OutWeight& out, const Piece& piece, const EncodedMatrix& matrix,
+                                   const EncodedMatrix& first) const;
   DenseView gather(const OutWeight& out, uint64_t slice, uint64_t begin, uint64_t count);
 
   const Checkpoint& source_;

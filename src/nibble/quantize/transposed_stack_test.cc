@@ -9,6 +9,7 @@
 #include "nibble/testing/golden.h"
 #include "nibble/testing/temp_dir.h"
 #include "nibble/testing/thrown_error.h"
+#include "nibble/testing/tiny.h"
 
 namespace nibble {
 namespace {
@@ -98,6 +99,30 @@ TEST_F(TransposedStack, SeveralSecondScalesDoNotGoIntoOne) {
   EXPECT_GE(error.ways_out().size(), 2u);
   moved.unify_scales = true;
   EXPECT_NO_THROW(quantize(moved));
+}
+
+// Gate and up of one expert under scales of their own: rows of one matrix here. The advice works.
+TEST_F(TransposedStack, GateAndUpUnderDifferentScalesAreJoinedInTwoRuns) {
+  quantize(request(testing::golden_dir() / "models" / "gpt_oss", dir_ / "made", "compressed-tensors"));
+  testing::TinyCheckpoint experts = testing::TinyCheckpoint::load(dir_ / "made");
+  const std::string up = "model.layers.0.mlp.experts.1.up_proj.weight_global_scale";
+  experts.set_values(up, std::vector<float>{2 * experts.values(up)[0]});
+  experts.write(dir_ / "experts");
+  auto joined = request(dir_ / "experts", dir_ / "joined", "modelopt");
+  for (const bool unify : {false, true}) {
+    joined.unify_scales = unify;
+    joined.keep = {"name:*down_proj*"};
+    const Error error = thrown_error([&] { quantize(joined); });
+    EXPECT_NE(error.message().find("different second-level scales"), std::string::npos) << error.what();
+    EXPECT_EQ(error.tensor(), "model.layers.0.mlp.experts.1.up_proj.weight") << error.what();
+    EXPECT_FALSE(error.ways_out().empty());
+  }
+  auto unified = request(dir_ / "experts", dir_ / "unified", "compressed-tensors");
+  unified.unify_scales = true;
+  quantize(unified);
+  joined = request(dir_ / "unified", dir_ / "joined", "modelopt");
+  joined.unify_scales = true;
+  EXPECT_NO_THROW(quantize(joined));
 }
 
 TEST_F(TransposedStack, AnyThreadsGiveTheSameBytes) {

@@ -386,43 +386,69 @@ class UnitEncoder {
   }
 
   void recast(const Step& step) {
-    const OutWeight& first = out(step.front());
-    const ExactRecast* cast = exact_recast(first_source(step.front()).format, first.format);
+    const ExactRecast* cast = exact_recast(first_source(step.front()).format, out(step.front()).format);
     NIBBLE_CHECK(cast != nullptr);
-    // Twice over the step: all slices of a stack may belong to it, too much to hold.
-    std::vector<ExponentSpan> spans;
-    ExponentSpan all;
+    if (cast->shared != nullptr) return recast_under_shared_scale(step, *cast);
     for (const Task& task : step) {
-      spans.push_back(cast->scan(encoded(task).view()));
-      all.add(spans.back());
-    }
-    const bool shared = first.one_scale || all.empty() || all.high - all.low <= cast->max_span;
-    const SecondLevel level = first.format.two_level ? first.convention->second_level() : SecondLevel::kNone;
-    for (size_t i = 0; i < step.size(); ++i) {
-      const ExponentSpan& span = shared ? all : spans[i];
-      if (!span.empty() && span.high - span.low > cast->max_span) refuse_span(step[i], span, cast->max_span);
-      const EncodedMatrix source = encoded(step[i]);
-      EncodedMatrix target = EncodedMatrix::make(out(step[i]).format, source.rows, source.cols);
-      target.tensor_scale = cast->tensor_scale(target.format, span, level);
-      if (!cast->convert(source.view(), target.tensor_scale, target.mutable_view()))
-        refuse_span(step[i], span, cast->max_span);
-      result(step[i]).note =
-          shared ? "exact"
-                 : fmt::format("exact with a second-level scale of its own: exponents {}..{} of the group span {} > {}",
-                               all.low, all.high, all.high - all.low, cast->max_span);
-      emit_whole(step[i], target);
+      recast_one(task, *cast, {});
+      result(task).note = "exact";
     }
   }
 
-  [[noreturn]] void refuse_span(const Task& task, const ExponentSpan& span, int max_span) const {
-    throw Error("the cast cannot be exact: the block exponents span too much for one shared scale")
-        .tensor(out(task).name)
-        .value("lowest_exponent", span.low)
-        .value("highest_exponent", span.high)
-        .value("span", span.high - span.low)
-        .value("limit", max_span)
+  // Twice over the step: once for the scale, once to convert. What an earlier step has left must not push out of memory
+  // what the second pass wants; but all slices of a stack may belong to the step, and be too much to keep.
+  void recast_under_shared_scale(const Step& step, const ExactRecast& cast) {
+    const SharedScale& scale = *cast.shared;
+    rows_.forget();
+    std::vector<ExponentSpan> spans;
+    ExponentSpan all;
+    for (const Task& task : step) {
+      spans.push_back(scale.scan(encoded(task).view()));
+      all.add(spans.back());
+    }
+    const auto fits = [&](const ExponentSpan& span) { return span.empty() || span.high - span.low <= scale.max_span; };
+    const OutWeight& first = out(step.front());
+    const bool shared = first.one_scale || fits(all);
+    for (size_t i = 0; i < step.size(); ++i) {
+      const ExponentSpan& span = shared ? all : spans[i];
+      if (!fits(span)) refuse_span(step[i], span, scale.max_span);
+      recast_one(step[i], cast, scale.choose(span, first.convention->second_level()));
+      result(step[i]).note =
+          shared ? "exact"
+                 : fmt::format("exact with a second-level scale of its own: exponents {}..{} of the group span {} > {}",
+                               all.low, all.high, all.high - all.low, scale.max_span);
+    }
+  }
+
+  void recast_one(const Task& task, const ExactRecast& cast, const TensorScale& scale) {
+    const EncodedMatrix source = encoded(task);
+    EncodedMatrix target = EncodedMatrix::make(out(task).format, source.rows, source.cols);
+    target.tensor_scale = scale;
+    const auto inexact = cast.convert(source.view(), scale, target.mutable_view());
+    if (inexact) refuse_inexact(task, *inexact);
+    emit_whole(task, target);
+  }
+
+  [[noreturn]] void refuse_cast(const Task& task, Error error) const {
+    throw std::move(error.file(source_file(task)).tensor(out(task).name).value("slice", task.slice))
         .way_out(fmt::format("round instead: --rule {}", default_rule(out(task).format).name()))
         .way_out(keep_advice(task));
+  }
+
+  [[noreturn]] void refuse_span(const Task& task, const ExponentSpan& span, int max_span) const {
+    refuse_cast(task,
+                std::move(Error("the cast cannot be exact: the block exponents span too much for one shared scale")
+                              .value("lowest_exponent", span.low)
+                              .value("highest_exponent", span.high)
+                              .value("span", span.high - span.low)
+                              .value("limit", max_span)));
+  }
+
+  [[noreturn]] void refuse_inexact(const Task& task, const Inexact& inexact) const {
+    Error error("the cast cannot be exact: " + inexact.reason);
+    error.value("row", inexact.row).value("column", inexact.column);
+    for (const auto& [key, value] : inexact.values) error.value(key, value);
+    refuse_cast(task, std::move(error));
   }
 
   void report(uint64_t bytes) {

@@ -16,6 +16,13 @@
 namespace nibble {
 namespace {
 
+constexpr double kFactor = 1.5;
+constexpr double kRoundedMargin = 0.02;
+constexpr double kDenseMargin = 1e-6;
+
+// What the limit is for.
+double judged(const AgainstRow& row) { return row.off_record.value_or(row.rel_rmse); }
+
 constexpr uint64_t kRunBytes = uint64_t{4} << 20;  // of float32, for either side
 constexpr uint64_t kQuickRows = 64;
 constexpr uint64_t kExpectedRows = 64;
@@ -204,6 +211,17 @@ std::optional<Expected> expected_errors(const Format& format, const std::vector<
   std::vector<float> changed(rows.size());
   decode(matrix, changed);
   return Expected{difference(rows, changed).rel_rmse(), difference(decoded, changed).rel_rmse()};
+}
+
+double explained_error(const AgainstRow& row) {
+  if (!row.rounded) return kDenseMargin;
+  // A margin for rules would hide everything where the format itself adds next to nothing.
+  return kFactor * row.expected_rel_rmse + std::min(kRoundedMargin, row.expected_rel_rmse + kDenseMargin);
+}
+
+bool is_worse_than_explained(const AgainstRow& row) {
+  // Written so that a NaN is worse.
+  return !row.problem.empty() || !(judged(row) <= explained_error(row));
 }
 
 std::vector<AgainstRow> compare_with_base(const VerifyContext& context) {

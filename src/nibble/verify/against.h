@@ -15,6 +15,10 @@ namespace nibble {
 // All rows are compared, a sample with --quick. Reads in parallel; the sums do not depend on the number of threads.
 std::vector<AgainstRow> compare_with_base(const VerifyContext& context);
 
+// The largest relative error that its format explains, and whether `row` is beyond it or could not be compared.
+double explained_error(const AgainstRow& row);
+bool is_worse_than_explained(const AgainstRow& row);
+
 struct Expected {
   double rel_rmse = 0;
   double change = 0;  // what the recorded change of a second-level scale adds by itself

@@ -65,6 +65,33 @@ TEST(Rederive, FromLowBit) {
   expect_equal({"qwen3_moe_nvfp4", "nvfp4", [](QuantizeRequest* r) { r->unify_scales = true; }});
 }
 
+// An exact cast of an exact cast: nothing differs from either base, by bytes or by values.
+TEST(Rederive, ExactCasts) {
+  log::set_level(log::Level::kOff);
+  for (const char* format : {"fp8-tensor", "fp8-channel", "fp8-block", "mxfp8"}) {
+    SCOPED_TRACE(format);
+    const TempDir dir;
+    const Path mxfp4 = golden_dir() / "models" / "gpt_oss_mxfp4";
+    QuantizeRequest request = request_for(mxfp4, dir / "nvfp4", "nvfp4");
+    request.layout = "compressed-tensors";
+    quantize(request);
+    quantize(request_for(dir / "nvfp4", dir / "target", format));
+    const VerifyReport report = rederive_quietly(dir / "target", dir / "nvfp4");
+    EXPECT_TRUE(of_severity(report, Severity::kError).empty()) << text_of(report.findings);
+    ASSERT_TRUE(report.rederived.has_value());
+    EXPECT_EQ(report.rederived->differing, 0u);
+    VerifyOptions options;
+    options.against = mxfp4;
+    uint64_t compared = 0;
+    for (const AgainstRow& row : verify_quietly(dir / "target", options).against) {
+      EXPECT_EQ(row.rel_rmse, 0) << row.name;
+      EXPECT_TRUE(row.problem.empty()) << row.name << ": " << row.problem;
+      ++compared;
+    }
+    EXPECT_GT(compared, 0u);
+  }
+}
+
 TEST(Rederive, FromGguf) {
   expect_equal({"llama_gguf", "int4-g32"});
   expect_equal({"llama_gguf", "bf16"});

@@ -33,6 +33,7 @@ struct VerifyContext {
   const Checkpoint* base = nullptr;          // --against, or null
   const Model* base_model = nullptr;
   const std::vector<AgainstRow>* against = nullptr;
+  const std::vector<bool>* proved = nullptr;  // by weight (proof.h): statistics have nothing to add
 };
 
 struct Rule {

@@ -22,6 +22,27 @@ Error malformed(const std::string& source, std::string message) {
           .way_out("copy the folder again, or remove the file: then nothing is recorded and nothing compared"));
 }
 
+// Copies of an object's keys. An entry has about ten, short enough to need no memory of their own: these are compared
+// one by one. Of an object with more there may be any number.
+class SeenKeys {
+ public:
+  // null: it has been there already. Valid until the next call.
+  const std::string* add(std::string_view key) {
+    if (std::ranges::find(few_, key) != few_.end()) return nullptr;
+    if (few_.size() < kFew) {
+      if (few_.empty()) few_.reserve(kFew);
+      return &few_.emplace_back(key);
+    }
+    const auto [at, added] = many_.emplace(key);
+    return added ? &*at : nullptr;
+  }
+
+ private:
+  static constexpr size_t kFew = 16;
+  std::vector<std::string> few_;
+  std::set<std::string, std::less<>> many_;
+};
+
 // The members of an object that are looked at; the others are skipped. Twice the same key would leave open which
 // counts.
 class Members {
@@ -32,10 +53,11 @@ class Members {
   void each(const OnMember& on_member) {
     if (scan_->peek() != JsonKind::kObject)
       throw malformed(source_, "the manifest or an entry of it is no JSON object");
-    std::set<std::string, std::less<>> seen;
+    SeenKeys seen;
     scan_->object([&](std::string_view view) {
-      const auto [key, added] = seen.emplace(view);
-      if (!added) throw malformed(source_, "a key stands twice in one entry of the manifest").value("key", *key);
+      const std::string* key = seen.add(view);
+      if (key == nullptr)
+        throw malformed(source_, "a key stands twice in one entry of the manifest").value("key", std::string(view));
       if (scan_->peek() == JsonKind::kNull || !on_member(*key)) scan_->skip();
     });
   }
@@ -125,6 +147,10 @@ class ManifestReader {
       if (key == "second_scales") {
         const Json row{{key, parse_json(scan_.skip(), source_)}};
         tensor.second_scales = read_scale_changes(row, source_).second_scales;
+        return true;
+      }
+      if (key == "rule") {
+        tensor.rounded = !text(key).empty();
         return true;
       }
       if (key != "name" && key != "format") return false;

@@ -29,6 +29,32 @@ TEST(StoredManifest, AnEmptyObjectRecordsNothing) {
   EXPECT_TRUE(manifest->outputs.empty());
 }
 
+// However many keys there are.
+TEST(StoredManifest, AKeyThatStandsTwiceIsFoundFarApart) {
+  for (const int keys : {2, 15, 16, 17, 18, 40}) {
+    for (const bool twice : {false, true}) {
+      std::string text = "{\"tensors\": [{\"name\": \"a\"";
+      for (int i = 1; i < keys; ++i) text += ", \"k" + std::to_string(i) + "\": 1";
+      text += std::string(", \"") + (twice ? "k" + std::to_string(keys - 1) : "last") + "\": 1}]}";
+      Findings findings;
+      EXPECT_EQ(parse_manifest(text, "nibble.json", &findings).has_value(), !twice) << text;
+      EXPECT_EQ(findings.size(), twice ? 1u : 0u);
+    }
+  }
+}
+
+TEST(StoredManifest, ARuleSaysThatAWeightWasRounded) {
+  Findings findings;
+  const auto manifest = parse_manifest(
+      R"({"tensors": [{"name": "a", "rule": "mx.even"}, {"name": "b", "rule": null}, {"name": "c"}, {"name": "d",
+      "rule": ""}]})",
+      "nibble.json", &findings);
+  ASSERT_TRUE(manifest.has_value());
+  ASSERT_EQ(manifest->tensors.size(), 4u);
+  EXPECT_TRUE(manifest->tensors[0].rounded);
+  for (const size_t i : {1u, 2u, 3u}) EXPECT_FALSE(manifest->tensors[i].rounded);
+}
+
 TEST(StoredManifest, NullIsAsGoodAsAbsent) {
   Findings findings;
   const auto manifest = parse_manifest(
@@ -63,6 +89,7 @@ TEST(StoredManifest, WhateverIsMalformedIsAFinding) {
            std::string("{\"tensors\": [{\"name\": \"\"}]}"),
            std::string("{\"tensors\": [{\"name\": \"a\", \"name\": \"b\"}]}"),
            std::string("{\"tensors\": [{\"name\": 1}]}"),
+           std::string("{\"tensors\": [{\"name\": \"a\", \"rule\": 1}]}"),
            std::string("{\"contract\": 1} {}"),
        }) {
     Findings findings;

@@ -8,6 +8,7 @@
 #include "nibble/base/error.h"
 #include "nibble/verify/against.h"
 #include "nibble/verify/finding_list.h"
+#include "nibble/verify/proof.h"
 #include "nibble/verify/rederive.h"
 #include "nibble/verify/rule.h"
 #include "nibble/verify/weight_stats.h"
@@ -127,6 +128,8 @@ VerifyReport verify(const Path& path, const VerifyOptions& options) {
   context.base_model = base ? &base->model : nullptr;
   if (base) guarded("against", name, &findings, [&] { report.against = compare_with_base(context); });
   context.against = &report.against;
+  const std::vector<bool> proved = proved_weights(context);
+  context.proved = &proved;
   if (options.rederive) guarded(kRederiveRule, name, &findings, [&] { rederive_if_possible(context, base, &report); });
   for (const Rule* rule : rules()) guarded(rule->name, name, &findings, [&] { rule->check(context, &findings); });
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "nibble/verify/against.h"
 #include "nibble/verify/matrix_map.h"
 #include "nibble/verify/rule_helpers.h"
 
@@ -14,18 +15,6 @@ namespace nibble {
 namespace {
 
 constexpr std::string_view kName = "against";
-constexpr double kFactor = 1.5;
-constexpr double kRoundedMargin = 0.02;
-constexpr double kDenseMargin = 1e-6;
-
-// What the limit is for.
-double judged(const AgainstRow& row) { return row.off_record.value_or(row.rel_rmse); }
-
-double limit_of(const AgainstRow& row) {
-  if (!row.rounded) return kDenseMargin;
-  // A margin for rules would hide everything where the format itself adds next to nothing.
-  return kFactor * row.expected_rel_rmse + std::min(kRoundedMargin, row.expected_rel_rmse + kDenseMargin);
-}
 
 struct LayerTally {
   uint64_t bad = 0, all = 0;
@@ -35,7 +24,7 @@ struct LayerTally {
 FindingValues values_of(const AgainstRow& row) {
   FindingValues values{{"rel_rmse", short_number(row.rel_rmse)},
                        {"expected_rel_rmse", short_number(row.expected_rel_rmse)},
-                       {"limit", short_number(limit_of(row))},
+                       {"limit", short_number(explained_error(row))},
                        {"snr_db", short_number(row.snr_db)},
                        {"format", row.format}};
   if (row.off_record) values.emplace_back("off_record", short_number(*row.off_record));
@@ -84,11 +73,6 @@ void warn_of_costly_change(const VerifyContext& context, const AgainstRow& row, 
   findings->push_back(std::move(finding));
 }
 
-bool is_bad(const AgainstRow& row) {
-  // Written so that a NaN is bad.
-  return !row.problem.empty() || !(judged(row) <= limit_of(row));
-}
-
 void summarize(const VerifyContext& context, const std::map<int32_t, LayerTally>& layers, Findings* findings) {
   for (const auto& [layer, tally] : layers) {
     if (tally.bad == 0) continue;
@@ -129,7 +113,7 @@ void check(const VerifyContext& context, Findings* findings) {
   for (const AgainstRow& row : *context.against) {
     LayerTally& tally = layers[row.layer];
     ++tally.all;
-    if (!is_bad(row)) {
+    if (!is_worse_than_explained(row)) {
       warn_of_costly_change(context, row, findings);
       continue;
     }

@@ -5,7 +5,6 @@
 // (zero_classes.h), which may be wrong themselves.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -88,18 +87,6 @@ Finding offset_finding(const VerifyContext& context, size_t w, double shift, boo
       {{"steps", fmt::format("{:.3f}", shift)}});
 }
 
-// The bytes are those that were written, or the comparison with BASE decides: statistics have nothing to add.
-bool is_proved(const VerifyContext& context, size_t w) {
-  if (context.base != nullptr) return true;
-  if (context.manifest == nullptr) return false;
-  const Weight& weight = context.model->table.weights()[w];
-  return std::all_of(weight.parts.begin(), weight.parts.end(), [&](const Part& part) {
-    const size_t file = context.checkpoint->tensors()[part.tensor].file;
-    const RecordedFile* record = context.manifest->find(context.checkpoint->files()[file].name);
-    return record != nullptr && file < context.scan->sha256.size() && context.scan->sha256[file] == record->sha256;
-  });
-}
-
 Finding flipped_finding(const VerifyContext& context, size_t w, ZeroReading reading) {
   const ZeroClasses& classes = context.scan->weights[w].zero_classes;
   const double ends = 100 * static_cast<double>(classes.low + classes.high) / static_cast<double>(classes.blocks());
@@ -130,7 +117,7 @@ void check(const VerifyContext& context, Findings* findings) {
     const WeightStats& stats = context.scan->weights[w];
     const Format& format = weights[w].format;
     if (stats.code_histogram.size() != 16 || stats.elements < kEnough) continue;
-    if (code_shape(format) != CodeShape::kOffset || is_proved(context, w)) continue;
+    if (code_shape(format) != CodeShape::kOffset || (*context.proved)[w]) continue;
     const Shape shape = shape_of(stats);
     if (format.zero == ZeroPoint::kCode) {
       const ZeroReading reading = zero_reading(stats.zero_classes);

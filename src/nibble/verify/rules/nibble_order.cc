@@ -233,7 +233,10 @@ class ChannelTest {
     const uint64_t hidden = context_.model->spec.hidden;
     for (size_t w = 0; w < weights.size(); ++w) {
       const ParamSpec& param = context_.model->params[w];
-      if (has_two_codes_a_byte(weights[w])) any_packed_ = true;
+      if (has_two_codes_a_byte(weights[w])) {
+        if ((*context_.proved)[w]) continue;
+        any_packed_ = true;
+      }
       if (hidden == 0 || weights[w].cols() != hidden || weights[w].opaque) continue;
       if (has_two_codes_a_byte(weights[w]) && reads_hidden(param.projection)) {
         layers_[param.layer].packed.push_back(w);

@@ -73,7 +73,9 @@ void check(const VerifyContext& context, Findings* findings) {
   for (size_t w = 0; w < weights.size(); ++w) {
     const WeightStats& stats = context.scan->weights[w];
     const Element element = weights[w].format.element;
-    if (weights[w].format.is_dense() || !is_float_element(element) || weights[w].format.two_level) continue;
+    if ((*context.proved)[w] || weights[w].format.is_dense() || !is_float_element(element) ||
+        weights[w].format.two_level)
+      continue;
     if (stats.blocks == 0 || stats.scales.good == 0 || stats.scales.powers_of_two != stats.scales.good) continue;
     const Tally tally = {stats.block_max_histogram[top_code(element)], stats.blocks - stats.block_max_histogram[0], w,
                          1};
