@@ -30,10 +30,6 @@ class Buffer {
 template <typename T>
 struct UnfilledAllocator : std::allocator<T> {
   template <typename U>
-  struct rebind {
-    using other = UnfilledAllocator<U>;
-  };
-  template <typename U>
   void construct(U* at) noexcept {
     ::new (static_cast<void*>(at)) U;
   }
