@@ -33,10 +33,11 @@ Json tensor_row(const Checkpoint& source, const OutWeight& out, const QuantizeRe
   Json row = Json::object();
   row["name"] = out.name;
   row["role"] = role_name(out.param.role);
-  row["action"] = action_name(out.action);
+  const bool by_rule = out.route == Route::kEncode || result.rounded_instead;
+  row["action"] = action_name(result.rounded_instead ? Action::kQuantized : out.action);
   row["reason"] = out.reason;
   row["format"] = out.format.name;
-  row["rule"] = out.route == Route::kEncode && request.rule.rule != nullptr ? Json(request.rule.name()) : Json();
+  row["rule"] = by_rule && request.rule.rule != nullptr ? Json(request.rule.name()) : Json();
   const bool rounded = result.errors.count > 0;
   row["rel_rmse"] = rounded ? Json(result.errors.rel_rmse()) : Json();
   // JSON has no infinity: null says that nothing was lost.

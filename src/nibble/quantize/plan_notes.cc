@@ -81,8 +81,8 @@ std::string about_exact_casts(const OutputPlan& plan, const Model& model, const 
   }
   if (casts == 0) return "";
   return fmt::format(
-      "{} weight{} in {} can be re-expressed exactly if their block scales allow it, which shows when they are read: "
-      "otherwise the run is refused; --rule {} rounds instead",
+      "{} weight{} in {} can be re-expressed exactly if the block scales allow it, which shows when they are read: "
+      "others are rounded by {}, and the manifest says which",
       casts, casts == 1 ? "" : "s", format, request.rule.name());
 }
 

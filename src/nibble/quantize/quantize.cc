@@ -73,6 +73,7 @@ class Run {
     if (!open_journal()) return std::move(result_);
     write_shards();
     finish();
+    tell_rounded_casts();
     return std::move(result_);
   }
 
@@ -110,6 +111,17 @@ class Run {
     files.reserve(plan_.shards.size());
     for (const OutShard& shard : plan_.shards) files.push_back(shard.file_name);
     return files;
+  }
+
+  // What the plan only hoped for.
+  void tell_rounded_casts() {
+    const auto rounded = std::ranges::count_if(
+        result_.tensors, [](const QuantizeRow& row) { return row.note.starts_with(kRoundedInstead); });
+    if (rounded == 0) return;
+    result_.notes.push_back(fmt::format("{} weight{} could not be cast exactly and {} rounded by {}; {} says where",
+                                        rounded, rounded == 1 ? "" : "s", rounded == 1 ? "was" : "were", result_.rule,
+                                        kManifestName));
+    log::info(result_.notes.back());
   }
 
   Path manifest_path() const { return request_.target / kManifestName; }

@@ -114,7 +114,8 @@ class Router {
                weight.row_order == RowOrder::kPlain && under_one_second_level(out, weight)) {
       out.route = Route::kRecast;
       out.action = Action::kRecast;
-      out.reason += fmt::format("; {} is re-expressed exactly", weight.format.name);
+      out.reason += fmt::format("; {} is re-expressed exactly{}", weight.format.name,
+                                weight.format.two_level ? " where its block scales allow it" : "");
     } else {
       out.route = Route::kEncode;
       if (!weight.format.is_dense()) out.reason += fmt::format("; decoded from {}", weight.format.name);

@@ -390,9 +390,24 @@ class UnitEncoder {
     NIBBLE_CHECK(cast != nullptr);
     if (cast->shared != nullptr) return recast_under_shared_scale(step, *cast);
     for (const Task& task : step) {
-      recast_one(task, *cast, {});
-      result(task).note = "exact";
+      if (const auto inexact = recast_one(task, *cast, {})) {
+        round_instead(task, *inexact);
+      } else if (!result(task).rounded_instead) {
+        result(task).note = "exact";
+      }
     }
+  }
+
+  void round_instead(const Task& task, const Inexact& inexact) {
+    OutResult& of_weight = result(task);
+    if (!of_weight.rounded_instead) {
+      std::string values;
+      for (const auto& [key, value] : inexact.values) values += fmt::format(", {} {}", key, value);
+      of_weight.note = fmt::format("{}: {} (slice {}, row {}, column {}{})", kRoundedInstead, inexact.reason,
+                                   task.slice, inexact.row, inexact.column, values);
+    }
+    of_weight.rounded_instead = true;
+    encode({task});
   }
 
   // Twice over the step: once for the scale, once to convert. What an earlier step has left must not push out of memory
@@ -412,7 +427,8 @@ class UnitEncoder {
     for (size_t i = 0; i < step.size(); ++i) {
       const ExponentSpan& span = shared ? all : spans[i];
       if (!fits(span)) refuse_span(step[i], span, scale.max_span);
-      recast_one(step[i], cast, scale.choose(span, first.convention->second_level()));
+      const auto inexact = recast_one(step[i], cast, scale.choose(span, first.convention->second_level()));
+      NIBBLE_CHECK(!inexact);
       result(step[i]).note =
           shared ? "exact"
                  : fmt::format("exact with a second-level scale of its own: exponents {}..{} of the group span {} > {}",
@@ -420,35 +436,27 @@ class UnitEncoder {
     }
   }
 
-  void recast_one(const Task& task, const ExactRecast& cast, const TensorScale& scale) {
+  // Where the cast is not exact, and then nothing has been written.
+  std::optional<Inexact> recast_one(const Task& task, const ExactRecast& cast, const TensorScale& scale) {
     const EncodedMatrix source = encoded(task);
     EncodedMatrix target = EncodedMatrix::make(out(task).format, source.rows, source.cols);
     target.tensor_scale = scale;
-    const auto inexact = cast.convert(source.view(), scale, target.mutable_view());
-    if (inexact) refuse_inexact(task, *inexact);
+    if (auto inexact = cast.convert(source.view(), scale, target.mutable_view())) return inexact;
     emit_whole(task, target);
-  }
-
-  [[noreturn]] void refuse_cast(const Task& task, Error error) const {
-    throw std::move(error.file(source_file(task)).tensor(out(task).name).value("slice", task.slice))
-        .way_out(fmt::format("round instead: --rule {}", default_rule(out(task).format).name()))
-        .way_out(keep_advice(task));
+    return std::nullopt;
   }
 
   [[noreturn]] void refuse_span(const Task& task, const ExponentSpan& span, int max_span) const {
-    refuse_cast(task,
-                std::move(Error("the cast cannot be exact: the block exponents span too much for one shared scale")
-                              .value("lowest_exponent", span.low)
-                              .value("highest_exponent", span.high)
-                              .value("span", span.high - span.low)
-                              .value("limit", max_span)));
-  }
-
-  [[noreturn]] void refuse_inexact(const Task& task, const Inexact& inexact) const {
-    Error error("the cast cannot be exact: " + inexact.reason);
-    error.value("row", inexact.row).value("column", inexact.column);
-    for (const auto& [key, value] : inexact.values) error.value(key, value);
-    refuse_cast(task, std::move(error));
+    throw Error("the cast cannot be exact: the block exponents span too much for one shared scale")
+        .file(source_file(task))
+        .tensor(out(task).name)
+        .value("slice", task.slice)
+        .value("lowest_exponent", span.low)
+        .value("highest_exponent", span.high)
+        .value("span", span.high - span.low)
+        .value("limit", max_span)
+        .way_out(fmt::format("round instead: --rule {}", default_rule(out(task).format).name()))
+        .way_out(keep_advice(task));
   }
 
   void report(uint64_t bytes) {

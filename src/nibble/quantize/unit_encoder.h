@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nibble/numerics/quantizer.h"
@@ -16,11 +17,15 @@
 
 namespace nibble {
 
+// How the note of such a weight begins.
+inline constexpr std::string_view kRoundedInstead = "rounded, since a cast cannot be exact";
+
 // What is known of an output weight once it has been made.
 struct OutResult {
-  ErrorSums errors;            // count 0: nothing was rounded
-  ScaleChanges scale_changes;  // --unify-scales
-  std::string note;            // what the plan could not know: "exact", "two second-level scales: …"
+  ErrorSums errors;              // count 0: nothing was rounded
+  ScaleChanges scale_changes;    // --unify-scales
+  std::string note;              // what the plan could not know: "exact", "two second-level scales: …"
+  bool rounded_instead = false;  // some slice of a cast to eight bits could not be exact: `note` says where and why
 };
 
 struct UnitResult {
