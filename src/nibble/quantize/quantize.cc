@@ -1,6 +1,7 @@
 #include "nibble/quantize/quantize.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -31,6 +32,13 @@ uint64_t peak_rss_bytes() {
     if (starts_with(line, "VmHWM:")) return std::stoull(line.substr(6)) * 1024;
   }
   return 0;
+}
+
+// What the tables of a large model leave behind are hundreds of megabytes of small holes, which the allocator keeps.
+void give_back_freed_memory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 QuantizeRow row_of(const Json& tensor) {
@@ -297,13 +305,16 @@ class Run {
     write_side_files(source_, texts_, request_.target);
     ManifestWriter manifest(
         manifest_path(), manifest_head(recipe_json(model_, plan_, request_), source_, files, request_.sha256_inputs));
-    model_ = Model();  // makes room for the rows and the index of a large model
+    // Makes room for the rows and the index of a large model.
+    model_ = Model();
+    give_back_freed_memory();
     for_rows([&manifest](std::string_view row) { manifest.add(row); });
     manifest.commit();
     if (const auto index = output_index_text(plan_, source_))
       write_atomically(request_.target / kOutputIndexName, *index);
     result_.tensors.reserve(plan_.outs.size());
     plan_.outs = {};
+    give_back_freed_memory();
     for_rows([this](std::string_view row) { result_.tensors.push_back(row_of(parse_json(row, "journal"))); });
     journal_->remove();
   }
