@@ -13,6 +13,8 @@
 namespace nibble {
 namespace {
 
+constexpr uint64_t kLengthBytes = 8;  // in front of the JSON
+
 void append_metadata(std::string* json, const std::map<std::string, std::string>& metadata) {
   if (metadata.empty()) return;
   *json += "\"__metadata__\":{";
@@ -65,6 +67,14 @@ void sort_tensors(std::vector<TensorDecl>* tensors, TensorOrder order) {
   std::sort(sorted, tensors->end(), is_before);
 }
 
+// Room for all entries: a header that grows to its size by doubling is held twice.
+uint64_t room_for_header(const std::vector<TensorDecl>& tensors) {
+  constexpr uint64_t kMetadata = 1000;
+  uint64_t bytes = kMetadata;
+  for (const TensorDecl& tensor : tensors) bytes += tensor.header_bytes();
+  return bytes;
+}
+
 }  // namespace
 
 uint64_t TensorDecl::bytes() const { return tensor_bytes(name, dtype, shape); }
@@ -84,8 +94,11 @@ SafetensorsLayout plan_safetensors(std::vector<TensorDecl> tensors, const std::m
   sort_tensors(&tensors, order);
   check_declarations(tensors);
   SafetensorsLayout layout;
-  std::string json = "{";
-  append_metadata(&json, metadata);
+  std::string& header = layout.header;
+  header.reserve(room_for_header(tensors));
+  header.assign(kLengthBytes, '\0');
+  header += '{';
+  append_metadata(&header, metadata);
   uint64_t end = 0;
   for (const TensorDecl& tensor : tensors) {
     const auto next = checked_add(end, tensor.bytes());
@@ -95,25 +108,23 @@ SafetensorsLayout plan_safetensors(std::vector<TensorDecl> tensors, const std::m
           .value("bytes_before", end)
           .way_out("write smaller shards");
     }
-    append_tensor(&json, tensor, end, *next);
+    append_tensor(&header, tensor, end, *next);
     layout.offsets.push_back(end);
     end = *next;
   }
-  json += '}';
-  json.resize(ceil_div(json.size(), 8) * 8, ' ');
-  if (json.size() > kMaxSafetensorsHeader) {
+  header += '}';
+  header.resize(ceil_div(header.size(), 8) * 8, ' ');
+  const uint64_t length = header.size() - kLengthBytes;
+  if (length > kMaxSafetensorsHeader) {
     throw Error("the header would be larger than the format allows")
-        .value("header_bytes", json.size())
+        .value("header_bytes", length)
         .value("limit", kMaxSafetensorsHeader)
         .value("tensors", tensors.size())
         .way_out("write smaller shards (`--shard-size`)");
   }
-  const uint64_t length = json.size();
-  layout.header.resize(8);
-  std::memcpy(layout.header.data(), &length, 8);
-  layout.header += json;
-  for (uint64_t& offset : layout.offsets) offset += layout.header.size();
-  layout.file_bytes = layout.header.size() + end;
+  std::memcpy(header.data(), &length, kLengthBytes);
+  for (uint64_t& offset : layout.offsets) offset += header.size();
+  layout.file_bytes = header.size() + end;
   layout.tensors = std::move(tensors);
   return layout;
 }

@@ -134,21 +134,23 @@ QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common
   return request;
 }
 
-Json result_json(const QuantizeResult& result) {
-  Json json{{"family", result.family},
-            {"format", result.format},
-            {"rule", result.rule},
-            {"layout", result.layout},
-            {"tensors", Json::array()}};
-  for (const QuantizeRow& row : result.tensors) {
-    Json entry{
-        {"name", row.name}, {"role", row.role}, {"action", row.action}, {"reason", row.reason}, {"format", row.format}};
-    entry["rel_rmse"] = row.rel_rmse < 0 ? Json() : Json(row.rel_rmse);
-    entry["snr_db"] = row.rel_rmse < 0 || row.lossless ? Json() : Json(row.snr_db);
-    if (!row.note.empty()) entry["note"] = row.note;
-    if (row.scale_changes) add_scale_changes(*row.scale_changes, &entry);
-    json["tensors"].push_back(std::move(entry));
-  }
+Json row_json(const QuantizeRow& row) {
+  Json json{
+      {"name", row.name}, {"role", row.role}, {"action", row.action}, {"reason", row.reason}, {"format", row.format}};
+  json["rel_rmse"] = row.rel_rmse < 0 ? Json() : Json(row.rel_rmse);
+  json["snr_db"] = row.rel_rmse < 0 || row.lossless ? Json() : Json(row.snr_db);
+  if (!row.note.empty()) json["note"] = row.note;
+  if (row.scale_changes) add_scale_changes(*row.scale_changes, &json);
+  return json;
+}
+
+// The members before and after the rows.
+Json result_head(const QuantizeResult& result) {
+  return {{"family", result.family}, {"format", result.format}, {"rule", result.rule}, {"layout", result.layout}};
+}
+
+Json result_tail(const QuantizeResult& result) {
+  Json json;
   json["notes"] = result.notes;
   json["bytes_in"] = result.bytes_in;
   json["bytes_out"] = result.bytes_out;
@@ -160,6 +162,33 @@ Json result_json(const QuantizeResult& result) {
   json["shards_left"] = result.shards_left;
   json["dry_run"] = result.dry_run;
   return json;
+}
+
+// "\n  member: value,\n …" of an object, at the depth of `indent` spaces.
+std::string members_text(const Json& object, std::string_view indent) {
+  const std::string text = strict_json_text(object);  // "{…\n}\n"
+  std::string members;
+  for (const char c : std::string_view(text).substr(1, text.size() - 4)) {
+    members += c;
+    if (c == '\n') members += indent;
+  }
+  return members;
+}
+
+// One JSON object, row by row: as one value the rows of a large model take more memory than all that came before.
+void print_result(const QuantizeResult& result) {
+  constexpr size_t kPrintBytes = size_t{1} << 20;
+  std::string text = "{" + members_text(result_head(result), "") + ",\n  \"tensors\": [";
+  std::string_view separator = "\n    ";
+  for (const QuantizeRow& row : result.tensors) {
+    text += fmt::format("{}{{{}\n    }}", separator, members_text(row_json(row), "    "));
+    separator = ",\n    ";
+    if (text.size() < kPrintBytes) continue;
+    print_out(text);
+    text.clear();
+  }
+  text += result.tensors.empty() ? "]," : "\n  ],";
+  print_out(text + members_text(result_tail(result), "") + "\n}\n");
 }
 
 std::string dry_run_text(const QuantizeResult& result) {
@@ -248,7 +277,7 @@ int run_quantize(const QuantizeArgs& args, const CommonOptions& common) {
   if (!request.dry_run) std::signal(SIGINT, say_how_to_go_on);
   const QuantizeResult result = quantize(request);
   if (common.json) {
-    print_json(result_json(result));
+    print_result(result);
   } else {
     print_out(result.dry_run ? dry_run_text(result) : result_text(result));
   }

@@ -17,16 +17,20 @@
 
 namespace nibble {
 
-// One parameter of the unquantized model, in logical orientation.
-struct ParamSpec {
-  std::string name;
+// What a parameter is for, whatever its name and shape.
+struct ParamKind {
   Role role = Role::kUnknown;
   Projection projection = Projection::kNone;
-  std::vector<uint64_t> shape;  // (…, N, K); [E, N, K] for a stack of experts
   int32_t layer = -1, expert = -1;
   Fusion fusion = Fusion::kNone;
   bool transposed_when_dense = false;  // gpt-oss stores dense experts (E, K, N)
-  bool optional = false;               // absence is no error (tied head, biases that some releases lack, MTP)
+};
+
+// One parameter of the unquantized model, in logical orientation.
+struct ParamSpec : ParamKind {
+  std::string name;
+  std::vector<uint64_t> shape;  // (…, N, K); [E, N, K] for a stack of experts
+  bool optional = false;        // absence is no error (tied head, biases that some releases lack, MTP)
   // False: part of the file, but no parameter of its own: a tied head, MTP's copies of embedding and head, index
   // tables. The sum over the others, role kMtp apart, is the model's parameter count.
   bool counted = true;

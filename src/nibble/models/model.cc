@@ -72,12 +72,11 @@ Model load_model(const Checkpoint& checkpoint, Findings* findings) {
   return model;
 }
 
-std::string fusion_key(const ParamSpec& param) {
-  const bool gate_up = param.projection == Projection::kGate || param.projection == Projection::kUp;
-  const bool qkv =
-      param.projection == Projection::kQ || param.projection == Projection::kK || param.projection == Projection::kV;
-  if ((!gate_up && !qkv) || param.shape.size() < 2) return "";
-  std::string_view module = param.name;
+std::string fusion_key(Projection projection, std::string_view name, size_t rank) {
+  const bool gate_up = projection == Projection::kGate || projection == Projection::kUp;
+  const bool qkv = projection == Projection::kQ || projection == Projection::kK || projection == Projection::kV;
+  if ((!gate_up && !qkv) || rank < 2) return "";
+  std::string_view module = name;
   if (ends_with(module, ".weight")) module.remove_suffix(7);
   const size_t dot = module.rfind('.');
   return std::string(module.substr(0, dot == std::string_view::npos ? 0 : dot)) + (gate_up ? ".gate_up" : ".qkv");

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nibble/base/finding.h"
@@ -42,6 +43,7 @@ struct Model {
 Model load_model(const Checkpoint& checkpoint, Findings* findings);
 
 // Matrices that must share one second-level scale (gate and up of one expert; q, k, v): equal key, or "" for none.
-std::string fusion_key(const ParamSpec& param);
+// Their names differ in the last module only; `rank` is the number of dimensions.
+std::string fusion_key(Projection projection, std::string_view name, size_t rank);
 
 }  // namespace nibble

@@ -346,12 +346,8 @@ TEST(Model, mtp_layers_may_be_missing_but_not_in_part) {
 // ---- helpers
 
 TEST(Model, fusion_keys) {
-  const auto key = [](const std::string& name, Projection projection, std::vector<uint64_t> shape = {4, 4}) {
-    ParamSpec param;
-    param.name = name;
-    param.projection = projection;
-    param.shape = std::move(shape);
-    return fusion_key(param);
+  const auto key = [](std::string_view name, Projection projection, size_t rank = 2) {
+    return fusion_key(projection, name, rank);
   };
   EXPECT_EQ(key("l.0.mlp.experts.3.gate_proj.weight", Projection::kGate),
             key("l.0.mlp.experts.3.up_proj.weight", Projection::kUp));
@@ -359,7 +355,7 @@ TEST(Model, fusion_keys) {
   EXPECT_EQ(key("a.q_proj.weight", Projection::kQ), key("a.v_proj.weight", Projection::kV));
   EXPECT_NE(key("a.q_proj.weight", Projection::kQ), key("a.gate_proj.weight", Projection::kGate));
   EXPECT_EQ(key("a.o_proj.weight", Projection::kO), "");
-  EXPECT_EQ(key("a.q_proj.bias", Projection::kQ, {4}), "");
+  EXPECT_EQ(key("a.q_proj.bias", Projection::kQ, 1), "");
   EXPECT_EQ(key("m.experts.gate_up_proj", Projection::kGateUp), "");
 }
 

@@ -19,13 +19,13 @@ bool is_expert_projection(Projection p) {
 }
 
 // Expert weights and the biases that belong to them.
-bool is_expert_part(const ParamSpec& param) {
+bool is_expert_part(const ParamKind& param) {
   const bool of_expert = param.expert >= 0 || param.fusion != Fusion::kNone;
   return param.layer >= 0 && is_expert_projection(param.projection) && of_expert &&
          (param.role == Role::kRoutedExpert || param.role == Role::kBias);
 }
 
-bool is_stack(const ParamSpec& param) { return param.expert < 0; }
+bool is_stack(const ParamKind& param) { return param.expert < 0; }
 
 class Arranger {
  public:
@@ -125,7 +125,6 @@ class Arranger {
                                   : projection == Projection::kUp ? names.up
                                                                   : names.down;
         out.name = bias ? bias_name(name) : name;
-        out.param.name = out.name;
         out.param.projection = projection;
         out.param.expert = static_cast<int32_t>(e);
         out.param.fusion = Fusion::kNone;
@@ -186,7 +185,6 @@ class Arranger {
     if (!added) return outs_[it->second];
     OutWeight out = base(i);
     out.name = fused_name(model_.spec, param.layer, target) + (bias ? "_bias" : "");
-    out.param.name = out.name;
     out.param.projection = target;
     out.param.expert = -1;
     out.param.fusion = target == Projection::kGateUp ? Fusion::kInterleaved : Fusion::kStackedExperts;

@@ -9,12 +9,12 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <sstream>
 #include <utility>
 
 #include "nibble/base/error.h"
 #include "nibble/base/hash.h"
 #include "nibble/base/log.h"
+#include "nibble/base/text_file.h"
 #include "nibble/quantize/request.h"
 
 namespace nibble {
@@ -82,10 +82,30 @@ void refuse_difference(const Json& before, const Json& now, const std::string& p
       .way_out("--restart to begin again");
 }
 
-std::string rows_hash(const ShardRecord& record) {
-  Xxh3 hash;
-  for (const std::string& row : record.tensor_rows) hash.update(std::as_bytes(std::span(row)));
-  return hash.hex();
+// The first line of a shard's record; as long whatever the hash is.
+std::string head_line(const ShardRecord& record, const Xxh3& rows) {
+  return Json{{"bytes", record.bytes}, {"sha256", record.sha256}, {"rows_xxh3_128", rows.hex()}}.dump() + "\n";
+}
+
+// The first line is the record, the others are the rows.
+ShardRecord read_record(const Path& path, const RowVisitor& visit) {
+  std::optional<Json> head;
+  Xxh3 rows;
+  for_lines(path, [&](std::string_view line) {
+    if (!head) {
+      head = parse_json(line, path.string());
+      return;
+    }
+    rows.update(std::as_bytes(std::span(line)));
+    visit(line);
+  });
+  const Json json = head.value_or(Json());
+  if (rows.hex() != json_string(json, "rows_xxh3_128", path.string())) {
+    throw Error("its rows are not those that were written")
+        .file(path.string())
+        .way_out("run the same command again: it makes the shard again");
+  }
+  return {json_uint(json, "bytes", path.string()).value_or(0), json_string(json, "sha256", path.string()).value_or("")};
 }
 
 }  // namespace
@@ -122,21 +142,11 @@ Journal Journal::open(const Path& target, const Json& recipe, const Checkpoint& 
 }
 
 std::optional<ShardRecord> Journal::finished(size_t shard) const {
-  const Path path = folder_ / (shard_files_[shard] + ".json");
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  if (!std::filesystem::exists(record_path(shard), ignored)) return std::nullopt;
   ShardRecord record;
   try {
-    // The first line is the record, the others are the rows.
-    std::istringstream lines(read_text(path, uint64_t{4} << 30));
-    std::string line;
-    std::getline(lines, line);
-    const Json json = parse_json(line, path.string());
-    record.bytes = json_uint(json, "bytes", path.string()).value_or(0);
-    record.sha256 = json_string(json, "sha256", path.string()).value_or("");
-    while (std::getline(lines, line)) record.tensor_rows.push_back(std::move(line));
-    if (rows_hash(record) != json_string(json, "rows_xxh3_128", path.string()))
-      throw Error("its rows are not those that were written").file(path.string());
+    record = read_record(record_path(shard), [](std::string_view) {});
   } catch (const std::exception& error) {
     log::warning(fmt::format("a record of the journal is damaged, its shard is made again: {}", error.what()));
     return std::nullopt;
@@ -148,12 +158,21 @@ std::optional<ShardRecord> Journal::finished(size_t shard) const {
   return record;
 }
 
-void Journal::record(size_t shard, const ShardRecord& record) const {
-  const Json head{{"bytes", record.bytes}, {"sha256", record.sha256}, {"rows_xxh3_128", rows_hash(record)}};
-  std::string text = head.dump() + "\n";
-  for (const std::string& row : record.tensor_rows) text += row + "\n";
-  write_atomically(folder_ / (shard_files_[shard] + ".json"), text);
+void Journal::record(size_t shard, const ShardRecord& record,
+                     const std::function<void(const RowVisitor&)>& give_rows) const {
+  TextFile file(record_path(shard));
+  Xxh3 rows;
+  file.add(head_line(record, rows));
+  give_rows([&](std::string_view row) {
+    rows.update(std::as_bytes(std::span(row)));
+    file.add(row);
+    file.add("\n");
+  });
+  file.replace_head(head_line(record, rows));
+  file.commit();
 }
+
+void Journal::for_rows(size_t shard, const RowVisitor& visit) const { read_record(record_path(shard), visit); }
 
 bool Journal::all_finished() const {
   for (size_t s = 0; s < shard_files_.size(); ++s) {

@@ -4,8 +4,10 @@
 // file, and records appear whole or not at all.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nibble/base/file.h"
@@ -14,12 +16,14 @@
 
 namespace nibble {
 
-// What one finished shard leaves for the manifest.
+// What one finished shard leaves for the manifest, its rows apart.
 struct ShardRecord {
   uint64_t bytes = 0;
   std::string sha256;
-  std::vector<std::string> tensor_rows;  // JSON, as they will stand in the manifest
 };
+
+// Takes one row of a shard: JSON, as it will stand in the manifest.
+using RowVisitor = std::function<void(std::string_view row)>;
 
 class Journal {
  public:
@@ -29,12 +33,18 @@ class Journal {
                       const std::vector<std::string>& shard_files, bool restart);
 
   std::optional<ShardRecord> finished(size_t shard) const;
-  void record(size_t shard, const ShardRecord& record) const;
+  // Rows come and go one by one: those of a large shard are hundreds of megabytes. `give_rows` hands each to its
+  // argument.
+  void record(size_t shard, const ShardRecord& record, const std::function<void(const RowVisitor&)>& give_rows) const;
+  // Of a finished shard; Error, after the last one, if they are not those that were recorded.
+  void for_rows(size_t shard, const RowVisitor& visit) const;
   bool all_finished() const;
   // Removes the journal's folder.
   void remove() const;
 
  private:
+  Path record_path(size_t shard) const { return folder_ / (shard_files_[shard] + ".json"); }
+
   Path folder_;
   std::vector<std::string> shard_files_;
 };

@@ -80,29 +80,20 @@ std::string manifest_head(const Json& recipe, const Checkpoint& source, const st
   return text;
 }
 
-ManifestWriter::ManifestWriter(const Path& path, const std::string& head) : file_(OutputFile::create(path)) {
-  text_ = head + ",\n  \"tensors\": [";
+ManifestWriter::ManifestWriter(const Path& path, const std::string& head) : file_(path) {
+  file_.add(head + ",\n  \"tensors\": [");
 }
 
 // A row a line, so that they stay readable and searchable.
 void ManifestWriter::add(std::string_view row) {
-  constexpr size_t kWriteBytes = size_t{1} << 20;
-  text_ += empty_ ? "\n    " : ",\n    ";
-  text_ += row;
+  file_.add(empty_ ? "\n    " : ",\n    ");
+  file_.add(row);
   empty_ = false;
-  if (text_.size() >= kWriteBytes) write();
 }
 
 void ManifestWriter::commit() {
-  text_ += empty_ ? "]\n}\n" : "\n  ]\n}\n";
-  write();
+  file_.add(empty_ ? "]\n}\n" : "\n  ]\n}\n");
   file_.commit();
-}
-
-void ManifestWriter::write() {
-  file_.write_at(written_, std::as_bytes(std::span(text_)));
-  written_ += text_.size();
-  text_.clear();
 }
 
 uint64_t record_bytes(const Checkpoint& source, const Model& model, const OutputPlan& plan,

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "nibble/base/file.h"
 #include "nibble/base/json.h"
+#include "nibble/base/text_file.h"
 #include "nibble/quantize/output_plan.h"
 #include "nibble/quantize/unit_encoder.h"
 
@@ -36,11 +36,7 @@ class ManifestWriter {
   void commit();
 
  private:
-  void write();
-
-  OutputFile file_;
-  std::string text_;  // not yet written
-  uint64_t written_ = 0;
+  TextFile file_;
   bool empty_ = true;
 };
 

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "nibble/base/error.h"
+#include "nibble/checkpoint/name_index.h"
 #include "nibble/quantize/expert_form.h"
 #include "nibble/quantize/plan_notes.h"
 #include "nibble/quantize/routes.h"
@@ -39,7 +38,7 @@ class Planner {
       throw Error("the source holds no tensors")
           .file(source_.path().string())
           .way_out("name the folder or file that holds the weights");
-    const auto decisions = decide(model_, request_);
+    const auto decisions = decide(model_, request_, &plan_.reasons);
     plan_.layout = choose_layout(model_, request_);
     plan_.model_dtype = model_dtype_of(source_, model_, request_);
     const ExpertForm native = released_form(model_);
@@ -48,7 +47,9 @@ class Planner {
     const ExpertForm kept = model_.from_gguf ? native : ExpertForm::kAsSource;
     plan_.outs = arrange_outputs(model_, {form, kept, &decisions});
     choose_routes(source_, model_, request_, &plan_);
-    make_units();
+    auto units = make_units();
+    refuse_double_names();
+    fill_shards(std::move(units));
     plan_.notes = plan_notes(plan_, model_, request_);
     return std::move(plan_);
   }
@@ -68,33 +69,47 @@ class Planner {
       b = find(b);
       root[std::max(a, b)] = std::min(a, b);
     };
-    std::unordered_map<uint32_t, uint32_t> by_weight;
-    std::unordered_map<std::string, uint32_t> by_fusion;
+    constexpr uint32_t kNone = UINT32_MAX;
+    std::vector<uint32_t> by_weight(model_.table.weights().size(), kNone);
+    std::unordered_map<uint32_t, uint32_t> by_fusion;
     for (uint32_t i = 0; i < plan_.outs.size(); ++i) {
-      for (const Piece& piece : plan_.outs[i].pieces) join(by_weight.try_emplace(piece.weight, i).first->second, i);
-      if (!plan_.outs[i].fusion.empty()) join(by_fusion.try_emplace(plan_.outs[i].fusion, i).first->second, i);
+      for (const Piece& piece : plan_.outs[i].pieces) {
+        uint32_t& first = by_weight[piece.weight];
+        if (first == kNone) first = i;
+        join(first, i);
+      }
+      if (plan_.outs[i].fusion != 0) join(by_fusion.try_emplace(plan_.outs[i].fusion, i).first->second, i);
     }
     for (uint32_t i = 0; i < root.size(); ++i) root[i] = find(i);
     return root;
   }
 
-  void make_units() {
+  // By first output.
+  std::vector<Unit> make_units() const {
     const auto roots = unit_of();
-    std::map<uint32_t, Unit> units;  // by first output
-    std::set<uint32_t> seen;
+    std::vector<Unit> units;
+    std::vector<uint32_t> number(roots.size());  // of the unit that begins with an output
+    std::vector<bool> seen(model_.table.weights().size());
     for (uint32_t i = 0; i < plan_.outs.size(); ++i) {
-      Unit& unit = units[roots[i]];
+      if (roots[i] == i) {
+        number[i] = static_cast<uint32_t>(units.size());
+        units.emplace_back();
+      }
+      Unit& unit = units[number[roots[i]]];
       unit.outs.push_back(i);
       for (const PartDecl& part : parts_of(plan_, plan_.outs[i], source_)) {
         unit.bytes_out += part.tensor.bytes();
         unit.header_bytes += part.tensor.header_bytes();
       }
       for (const Piece& piece : plan_.outs[i].pieces) {
-        if (seen.insert(piece.weight).second)
-          unit.bytes_in += model_.table.weights()[piece.weight].stored_bytes(source_);
+        if (!seen[piece.weight]) unit.bytes_in += model_.table.weights()[piece.weight].stored_bytes(source_);
+        seen[piece.weight] = true;
       }
     }
-    refuse_double_names();
+    return units;
+  }
+
+  void fill_shards(std::vector<Unit> units) {
     plan_.metadata = {{"format", "pt"},
                       {"nibble", kToolVersion},
                       {"nibble.format", request_.format.name},
@@ -102,7 +117,7 @@ class Planner {
     std::vector<std::vector<Unit>> groups;
     const uint64_t empty_bytes = plan_safetensors({}, plan_.metadata).file_bytes + 8;  // padded again when filled
     uint64_t filled = 0;
-    for (auto& [first, unit] : units) {
+    for (Unit& unit : units) {
       const uint64_t bytes = unit.bytes_out + unit.header_bytes;
       if (groups.empty() || filled + bytes > request_.shard_bytes) {
         groups.emplace_back();
@@ -154,14 +169,16 @@ class Planner {
   }
 
   void place_parts(OutShard& shard) {
-    const SafetensorsLayout layout = shard_layout(plan_, shard, source_);
+    SafetensorsLayout layout = shard_layout(plan_, shard, source_);
+    layout.header = {};  // makes room for the index
     shard.file_bytes = layout.file_bytes;
-    std::unordered_map<std::string_view, uint64_t> offsets;
-    for (size_t t = 0; t < layout.tensors.size(); ++t) offsets[layout.tensors[t].name] = layout.offsets[t];
+    NameIndex names;
+    names.reserve(layout.tensors.size());
+    for (const TensorDecl& tensor : layout.tensors) names.insert(tensor.name);
     for (const Unit& unit : shard.units) {
       for (const uint32_t out : unit.outs) {
         for (const PartDecl& part : parts_of(plan_, plan_.outs[out], source_))
-          plan_.outs[out].part_offsets.push_back(offsets.at(part.tensor.name));
+          plan_.outs[out].part_offsets.push_back(layout.offsets[static_cast<size_t>(names.find(part.tensor.name))]);
       }
     }
   }

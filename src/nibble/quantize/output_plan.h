@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "nibble/base/text_pool.h"
 #include "nibble/checkpoint/convention.h"
 #include "nibble/models/model.h"
 #include "nibble/quantize/policy.h"
@@ -33,10 +35,10 @@ enum class Route : uint8_t {
 
 struct OutWeight {
   std::string name;
-  ParamSpec param;
+  ParamKind param;
   Action action = Action::kCopied;
   Route route = Route::kRawCopy;
-  std::string reason;
+  std::string_view reason;  // in OutputPlan::reasons
   Format format;
   std::vector<uint64_t> shape;  // logical (…, N, K)
   bool transposed = false;      // dense stacks that the family stores (E, K, N)
@@ -46,7 +48,7 @@ struct OutWeight {
   std::vector<uint64_t> part_offsets;  // of the stored tensors (parts_of), absolute in the shard
   std::vector<uint32_t> raw_tensors;   // kRawCopy: source tensor of each part
   uint32_t shard = 0;
-  std::string fusion;      // equal, non-empty: share one second-level scale, slice by slice
+  uint32_t fusion = 0;     // equal and not 0: share one second-level scale, slice by slice
   bool one_scale = false;  // all slices share it as well
 
   uint64_t slices() const;
@@ -75,6 +77,7 @@ struct OutShard {
 struct OutputPlan {
   const Convention* layout = nullptr;  // null for dense targets
   Element model_dtype = Element::kBF16;
+  TextPool reasons;
   std::vector<OutWeight> outs;
   std::vector<OutShard> shards;
   std::map<std::string, std::string> metadata;  // of every shard's header

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "nibble/base/error.h"
 #include "nibble/quantize/selector.h"
@@ -82,7 +83,13 @@ std::string unquantizable(const Weight& weight, const ParamSpec& param) {
   return "";
 }
 
-Decision decide_dense(const Weight& weight, const ParamSpec& param, bool from_gguf, const Format& target) {
+// A decision before its reason is shared.
+struct Verdict {
+  bool selected = false, known = true;
+  std::string reason;
+};
+
+Verdict decide_dense(const Weight& weight, const ParamSpec& param, bool from_gguf, const Format& target) {
   const bool known = param.role != Role::kUnknown;
   if (weight.opaque) return {false, known, fmt::format("{} data is copied", weight.format.name)};
   if (!weight.format.is_dense()) return {true, known, fmt::format("{} is decoded", weight.format.name)};
@@ -104,7 +111,7 @@ class Selection {
     if (request.generic.empty() || !request.include.empty()) include_ = default_selectors(model, request);
   }
 
-  Decision decide(const Weight& weight, const ParamSpec& param) {
+  Verdict decide(const Weight& weight, const ParamSpec& param) {
     const bool known = param.role != Role::kUnknown;
     const std::string never = unquantizable(weight, param);
     const Selector* included = first_match(include_, weight, param, never);
@@ -175,17 +182,20 @@ void check_words(const QuantizeRequest& request) {
   compile(request.generic);
 }
 
-std::vector<Decision> decide(const Model& model, const QuantizeRequest& request) {
+std::vector<Decision> decide(const Model& model, const QuantizeRequest& request, TextPool* reasons) {
   const auto& weights = model.table.weights();
   std::vector<Decision> decisions(weights.size());
+  const auto shared = [reasons](Verdict verdict) {
+    return Decision{verdict.selected, verdict.known, reasons->keep(std::move(verdict.reason))};
+  };
   if (request.format.is_dense() && request.include.empty() && request.keep.empty() && request.generic.empty()) {
     for (size_t i = 0; i < weights.size(); ++i)
-      decisions[i] = decide_dense(weights[i], model.params[i], model.from_gguf, request.format);
+      decisions[i] = shared(decide_dense(weights[i], model.params[i], model.from_gguf, request.format));
     return decisions;
   }
   if (model.family == nullptr && request.generic.empty()) refuse_unknown_family(model);
   Selection selection(model, request);
-  for (size_t i = 0; i < weights.size(); ++i) decisions[i] = selection.decide(weights[i], model.params[i]);
+  for (size_t i = 0; i < weights.size(); ++i) decisions[i] = shared(selection.decide(weights[i], model.params[i]));
   selection.refuse_words_without_effect();
   const auto selected = [](const Decision& decision) { return decision.selected; };
   if (request.keep.empty() || std::ranges::any_of(decisions, selected)) return decisions;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nibble/base/text_pool.h"
 #include "nibble/models/model.h"
 #include "nibble/quantize/request.h"
 
@@ -22,7 +23,7 @@ std::string_view action_name(Action action);
 struct Decision {
   bool selected = false;  // wanted in the target format
   bool known = true;      // false: role unknown
-  std::string reason;
+  std::string_view reason;
 };
 
 // Errors for words of --include and --keep that are no role, all_linears or name:GLOB, and for malformed --generic
@@ -31,7 +32,8 @@ void check_words(const QuantizeRequest& request);
 
 // One decision per weight of the model. Errors: unknown family without --generic (names the family; with a stack of
 // dense experts also its shape and both readings), a pattern or role without a match, one that matches nothing that can
-// be quantized, a selection that --keep takes back altogether, and what check_words refuses.
-std::vector<Decision> decide(const Model& model, const QuantizeRequest& request);
+// be quantized, a selection that --keep takes back altogether, and what check_words refuses. `reasons` holds their
+// texts.
+std::vector<Decision> decide(const Model& model, const QuantizeRequest& request, TextPool* reasons);
 
 }  // namespace nibble

@@ -1,6 +1,7 @@
 #include "nibble/quantize/quantize.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -31,6 +32,13 @@ uint64_t peak_rss_bytes() {
     if (starts_with(line, "VmHWM:")) return std::stoull(line.substr(6)) * 1024;
   }
   return 0;
+}
+
+// What the tables of a large model leave behind are hundreds of megabytes of small holes, which the allocator keeps.
+void give_back_freed_memory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 QuantizeRow row_of(const Json& tensor) {
@@ -238,7 +246,7 @@ class Run {
       writer->encode(request_.threads);
       if (ending.valid()) ending.get();
       ending = std::async(request_.threads > 1 ? std::launch::async : std::launch::deferred, [this, s, writer] {
-        journal_->record(s, record_of(s, writer->finish()));
+        record(s, writer->finish());
         writer->commit();
       });
       if (request_.threads == 1) ending.get();
@@ -257,19 +265,17 @@ class Run {
     std::filesystem::remove(request_.target, ignored);  // if nothing else is in it
   }
 
-  ShardRecord record_of(size_t s, const ShardResult& result) const {
-    ShardRecord record;
-    record.bytes = result.bytes;
-    record.sha256 = result.sha256;
-    for (size_t u = 0; u < result.units.size(); ++u) {
-      const Unit& unit = plan_.shards[s].units[u];
-      for (size_t o = 0; o < unit.outs.size(); ++o) {
-        record.tensor_rows.push_back(tensor_row(source_, plan_.outs[unit.outs[o]], request_, result.units[u].outs[o],
-                                                result.units[u].tensor_hashes, model_)
-                                         .dump());
+  void record(size_t s, const ShardResult& result) const {
+    journal_->record(s, {result.bytes, result.sha256}, [&](const RowVisitor& add) {
+      for (size_t u = 0; u < result.units.size(); ++u) {
+        const Unit& unit = plan_.shards[s].units[u];
+        for (size_t o = 0; o < unit.outs.size(); ++o) {
+          add(tensor_row(source_, plan_.outs[unit.outs[o]], request_, result.units[u].outs[o],
+                         result.units[u].tensor_hashes, model_)
+                  .dump());
+        }
       }
-    }
-    return record;
+    });
   }
 
   void measure() {
@@ -311,21 +317,23 @@ class Run {
     write_side_files(source_, texts_, request_.target);
     ManifestWriter manifest(
         manifest_path(), manifest_head(recipe_json(model_, plan_, request_), source_, files, request_.sha256_inputs));
-    model_ = Model();  // makes room for the rows and the index of a large model
-    // Shard by shard: all rows of a large model together are most of a gigabyte.
-    for (size_t s = 0; s < plan_.shards.size(); ++s) {
-      for (const std::string& row : finished_record(s).tensor_rows) manifest.add(row);
-    }
+    // Makes room for the rows and the index of a large model.
+    model_ = Model();
+    give_back_freed_memory();
+    for_rows([&manifest](std::string_view row) { manifest.add(row); });
     manifest.commit();
     if (const auto index = output_index_text(plan_, source_))
       write_atomically(request_.target / kOutputIndexName, *index);
     result_.tensors.reserve(plan_.outs.size());
     plan_.outs = {};
-    for (size_t s = 0; s < plan_.shards.size(); ++s) {
-      for (const std::string& row : finished_record(s).tensor_rows)
-        result_.tensors.push_back(row_of(parse_json(row, "journal")));
-    }
+    give_back_freed_memory();
+    for_rows([this](std::string_view row) { result_.tensors.push_back(row_of(parse_json(row, "journal"))); });
     journal_->remove();
+  }
+
+  // Of all shards, in the plan's order.
+  void for_rows(const RowVisitor& visit) const {
+    for (size_t s = 0; s < plan_.shards.size(); ++s) journal_->for_rows(s, visit);
   }
 
   const QuantizeRequest& request_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "nibble/base/error.h"
 #include "nibble/numerics/quantizer.h"
@@ -107,24 +108,34 @@ class Router {
       out.route = Route::kMove;
       out.action = Action::kRecast;
       out.format.scale = weight.format.scale;
-      out.reason += request_.unify_scales && out.format.two_level
-                        ? "; already in this format, second-level scales unified"
-                        : "; already in this format, bytes and scales kept";
+      add_reason(out, request_.unify_scales && out.format.two_level
+                          ? "already in this format, second-level scales unified"
+                          : "already in this format, bytes and scales kept");
     } else if (!request_.rule_given && exact_recast(weight.format, out.format) != nullptr &&
                weight.row_order == RowOrder::kPlain && under_one_second_level(out, weight)) {
       out.route = Route::kRecast;
       out.action = Action::kRecast;
-      out.reason += fmt::format("; {} is re-expressed exactly{}", weight.format.name,
-                                weight.format.two_level ? " where its block scales allow it" : "");
+      add_reason(out, fmt::format("{} is re-expressed exactly{}", weight.format.name,
+                                  weight.format.two_level ? " where its block scales allow it" : ""));
     } else {
       out.route = Route::kEncode;
-      if (!weight.format.is_dense()) out.reason += fmt::format("; decoded from {}", weight.format.name);
+      if (!weight.format.is_dense()) add_reason(out, fmt::format("decoded from {}", weight.format.name));
     }
-    if (out.format.two_level) out.fusion = fusion_key(out.param);
-    if (out.convention->one_second_scale(out.request(plan_.model_dtype))) {
-      out.one_scale = true;
-      out.fusion = out.name;
+    out.one_scale = out.convention->one_second_scale(out.request(plan_.model_dtype));
+    if (out.one_scale) {
+      out.fusion = fusion_of(out.name);
+    } else if (out.format.two_level) {
+      out.fusion = fusion_of(fusion_key(out.param.projection, out.name, out.shape.size()));
     }
+  }
+
+  uint32_t fusion_of(const std::string& key) {
+    if (key.empty()) return 0;
+    return fusions_.try_emplace(key, static_cast<uint32_t>(fusions_.size() + 1)).first->second;
+  }
+
+  void add_reason(OutWeight& out, std::string_view more) {
+    out.reason = plan_.reasons.keep(fmt::format("{}; {}", out.reason, more));
   }
 
   // A target is not begun with options that its first weight would refuse: a journal of them would stand in the way of
@@ -175,8 +186,8 @@ class Router {
         (foreign || reshaped || gguf || weight.row_order == RowOrder::kGgufRotaryPairs || out.vector_rows)) {
       Format target = parse_format(element_name(foreign || gguf ? plan_.model_dtype : weight.format.element));
       if (foreign)
-        out.reason +=
-            fmt::format("; decoded from {} to {}, since one output holds one scheme", weight.format.name, target.name);
+        add_reason(out, fmt::format("decoded from {} to {}, since one output holds one scheme", weight.format.name,
+                                    target.name));
       return route_dense(out, target);
     }
     route_raw(out, weight);
@@ -185,7 +196,7 @@ class Router {
   void route_raw(OutWeight& out, const Weight& weight) {
     if (out.action == Action::kQuantized) {
       out.action = Action::kKept;
-      out.reason += "; it has no elements";
+      add_reason(out, "it has no elements");
     }
     out.route = Route::kRawCopy;
     out.pieces.resize(1);
@@ -205,6 +216,7 @@ class Router {
   const Model& model_;
   const QuantizeRequest& request_;
   OutputPlan& plan_;
+  std::unordered_map<std::string, uint32_t> fusions_;  // by key
 };
 
 }  // namespace

@@ -17,10 +17,14 @@ ShardWriter::ShardWriter(const EncodeContext& context, const OutShard& shard, co
 
 ShardWriter::~ShardWriter() = default;
 
-void ShardWriter::encode(int threads) {
+void ShardWriter::write_header() {
   const std::string header = shard_layout(*context_.plan, shard_, *context_.source).header;
   file_.write_at(0, std::as_bytes(std::span(header)));
   hash_->written(0, std::as_bytes(std::span(header)));
+}
+
+void ShardWriter::encode(int threads) {
+  write_header();
   parallel_for(shard_.units.size(), threads, [&](uint64_t i) {
     result_.units[i] = encode_unit(context_, shard_.units[i],
                                    [&](uint32_t out, uint32_t part, uint64_t offset, std::span<const std::byte> bytes) {

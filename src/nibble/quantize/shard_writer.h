@@ -35,6 +35,8 @@ class ShardWriter {
   void commit() { file_.commit(); }
 
  private:
+  void write_header();
+
   const EncodeContext& context_;
   const OutShard& shard_;
   OutputFile file_;

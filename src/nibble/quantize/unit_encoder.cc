@@ -59,7 +59,7 @@ class UnitEncoder {
 
   // In the order of the source's slices, so that sources are read front to back.
   std::vector<Step> steps() const {
-    std::map<std::string, size_t> by_fusion;
+    std::map<std::pair<uint32_t, uint64_t>, size_t> by_fusion;
     std::vector<std::pair<std::pair<uint64_t, uint32_t>, Step>> steps;
     for (size_t index = 0; index < unit_.outs.size(); ++index) {
       const uint32_t o = unit_.outs[index];
@@ -67,10 +67,8 @@ class UnitEncoder {
       const uint64_t slices = weight.route == Route::kRawCopy ? 1 : weight.slices();
       for (uint64_t slice = 0; slice < slices; ++slice) {
         const Task task{o, index, slice};
-        const std::string key =
-            weight.fusion.empty() ? "" : fmt::format("{}#{}", weight.fusion, weight.one_scale ? 0 : slice);
-        if (!key.empty()) {
-          const auto [it, added] = by_fusion.try_emplace(key, steps.size());
+        if (weight.fusion != 0) {
+          const auto [it, added] = by_fusion.try_emplace({weight.fusion, weight.one_scale ? 0 : slice}, steps.size());
           if (!added) {
             steps[it->second].second.push_back(task);
             continue;

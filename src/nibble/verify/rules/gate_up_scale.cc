@@ -70,7 +70,8 @@ void check(const VerifyContext& context, Findings* findings) {
   std::vector<std::vector<size_t>> groups;
   for (size_t w = 0; w < weights.size(); ++w) {
     if (!weights[w].format.two_level || context.scan->weights[w].second.empty()) continue;
-    const std::string key = fusion_key(context.model->params[w]);
+    const ParamSpec& param = context.model->params[w];
+    const std::string key = fusion_key(param.projection, param.name, param.shape.size());
     if (key.empty()) continue;
     const auto [found, fresh] = group_of.try_emplace(key, groups.size());
     if (fresh) groups.emplace_back();
