@@ -137,6 +137,27 @@ class Runs(CaseTest):
             for path in target.iterdir():
                 self.assertEqual(path.read_bytes(), (self.dir / "whole" / path.name).read_bytes(), path.name)
 
+    def test_the_same_command_twice_at_a_time(self):
+        """The second is refused; the first, stopped meanwhile, ends as if it had been alone."""
+        source = self.dir / "s"
+        sparse_model(source, layers=4, experts=64, hidden=512, width=256)
+        self.done("quantize", source, self.dir / "whole", "--format", "mxfp4")
+        target = self.dir / "t"
+        first = subprocess.Popen([NIBBLE, "quantize", str(source), str(target), "--format", "mxfp4", "--quiet"],
+                                 stdout=subprocess.DEVNULL)
+        while not (target / "model.safetensors.partial").exists():
+            self.assertIsNone(first.poll(), "it ended before it could be stopped")
+        first.send_signal(signal.SIGSTOP)
+        try:
+            self.refused("quantize", source, target, "--format", "mxfp4", says=["another process is writing this file"])
+            self.refused("quantize", source, target, "--format", "mxfp4", "--restart", says=["another process works on this target"])
+        finally:
+            first.send_signal(signal.SIGCONT)
+        self.assertEqual(first.wait(), 0)
+        for path in (self.dir / "whole").iterdir():
+            self.assertEqual(path.read_bytes(), (target / path.name).read_bytes(), path.name)
+        self.assertFalse((target / ".nibble").exists())
+
     def test_targets_that_cannot_be_made(self):
         tensors, config = qwen3_moe(layers=1)
         source = write_folder(self.dir / "s", tensors, config)

@@ -1,12 +1,8 @@
 #include "nibble/quantize/journal.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -56,6 +52,11 @@ std::string line_of(const Json& value) {
   return line;
 }
 
+Error damaged(const Path& journal) {
+  return std::move(
+      Error("the journal of an earlier run is damaged").file(journal.string()).way_out("--restart to begin again"));
+}
+
 // Throws at the first leaf that differs, naming its path with the old and the new value.
 void refuse_difference(const Json& before, const Json& now, const std::string& path, const Path& journal) {
   if (before.is_object() && now.is_object()) {
@@ -71,8 +72,7 @@ void refuse_difference(const Json& before, const Json& now, const std::string& p
   }
   // As text, since NaN is not equal to itself.
   if (before == now || line_of(before) == line_of(now)) return;
-  if (path.empty())
-    throw Error("the journal of an earlier run is damaged").file(journal.string()).way_out("--restart to begin again");
+  if (path.empty()) throw damaged(journal);
   throw Error(fmt::format("cannot resume: {} is not what it was when this run began", path))
       .file(journal.string())
       .value("field", path)
@@ -82,9 +82,42 @@ void refuse_difference(const Json& before, const Json& now, const std::string& p
       .way_out("--restart to begin again");
 }
 
+Json read_state(const Path& path) {
+  try {
+    return read_json(path);
+  } catch (const Error& error) {
+    throw damaged(path).value("reason", error.message());
+  }
+}
+
+// Of an earlier run, if its journal can be read: files of other names cannot be told from somebody else's.
+void remove_listed_shards(const Path& target, const Path& state_path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(state_path, ignored)) return;
+  Json state;
+  try {
+    state = read_json(state_path);
+  } catch (const Error& error) {
+    log::warning(fmt::format("the journal of an earlier run is damaged, and its shards unknown: {}", error.message()));
+  }
+  if (!state.contains("shards")) return;
+  for (const auto& file : state["shards"]) {
+    const auto name = file.is_string() ? file.get<std::string>() : std::string();
+    // Only bare names: the journal may have been tampered with.
+    if (!name.empty() && name.find('/') == std::string::npos) std::filesystem::remove(target / name, ignored);
+  }
+}
+
 // The first line of a shard's record; as long whatever the hash is.
 std::string head_line(const ShardRecord& record, const Xxh3& rows) {
   return Json{{"bytes", record.bytes}, {"sha256", record.sha256}, {"rows_xxh3_128", rows.hex()}}.dump() + "\n";
+}
+
+// With the end of its line, so that empty lines count.
+void add_row(std::string_view row, Xxh3* hash) {
+  constexpr std::string_view kEnd = "\n";
+  hash->update(std::as_bytes(std::span(row)));
+  hash->update(std::as_bytes(std::span(kEnd)));
 }
 
 // The first line is the record, the others are the rows.
@@ -96,7 +129,7 @@ ShardRecord read_record(const Path& path, const RowVisitor& visit) {
       head = parse_json(line, path.string());
       return;
     }
-    rows.update(std::as_bytes(std::span(line)));
+    add_row(line, &rows);
     visit(line);
   });
   const Json json = head.value_or(Json());
@@ -117,24 +150,14 @@ Journal Journal::open(const Path& target, const Json& recipe, const Checkpoint& 
   journal.shard_files_ = shard_files;
   const Path state_path = journal.folder_ / "run.json";
   if (restart) {
-    std::error_code ignored;
-    if (std::filesystem::exists(state_path, ignored)) {
-      const Json old = read_json(state_path);
-      if (old.contains("shards")) {
-        for (const auto& file : old["shards"]) {
-          const auto name = file.is_string() ? file.get<std::string>() : std::string();
-          // Only bare names: the journal may have been tampered with.
-          if (!name.empty() && name.find('/') == std::string::npos) std::filesystem::remove(target / name, ignored);
-        }
-      }
-    }
-    std::filesystem::remove_all(journal.folder_, ignored);
+    remove_listed_shards(target, state_path);
+    clear_journal_folder(target);
   }
   std::filesystem::create_directories(journal.folder_);
   const Json state{
       {"contract", kContractVersion}, {"recipe", recipe}, {"source", source_state(source)}, {"shards", shard_files}};
   if (std::filesystem::exists(state_path)) {
-    refuse_difference(read_json(state_path), state, "", state_path);
+    refuse_difference(read_state(state_path), state, "", state_path);
   } else {
     write_atomically(state_path, json_text(state));
   }
@@ -164,7 +187,7 @@ void Journal::record(size_t shard, const ShardRecord& record,
   Xxh3 rows;
   file.add(head_line(record, rows));
   give_rows([&](std::string_view row) {
-    rows.update(std::as_bytes(std::span(row)));
+    add_row(row, &rows);
     file.add(row);
     file.add("\n");
   });
@@ -185,25 +208,6 @@ bool Journal::all_finished() const {
 void Journal::remove() const {
   std::filesystem::remove(folder_ / "run.json");
   std::filesystem::remove_all(folder_);
-}
-
-FolderLock::FolderLock(const Path& target) {
-  const Path path = target / kJournalFolder / "lock";
-  // Whoever finishes removes the folder, and with it the file that others wait for: a lock on that is none.
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    std::filesystem::create_directories(path.parent_path());
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd_ < 0 && errno == ENOENT) continue;
-    if (fd_ < 0 || ::flock(fd_, LOCK_EX) != 0) break;
-    if (is_named(fd_, path)) return;
-    ::close(std::exchange(fd_, -1));
-  }
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  throw Error("cannot lock the target folder").file(path.string()).way_out("check the permissions of the folder");
-}
-
-FolderLock::~FolderLock() {
-  if (fd_ >= 0) ::close(fd_);
 }
 
 }  // namespace nibble

@@ -1,7 +1,7 @@
 // The journal of an unfinished run: TARGET/.nibble/ with the recipe, the state of the source files, and one record for
 // each finished shard. A run that finds one continues; a run whose recipe or inputs differ is refused, naming what
 // differs with both values. Several workers may share it: a shard is written by whoever holds the lock on its partial
-// file, and records appear whole or not at all.
+// file, and records appear whole or not at all. folder_lock.h says who else is there.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 #include "nibble/base/file.h"
 #include "nibble/base/json.h"
 #include "nibble/checkpoint/checkpoint.h"
+#include "nibble/quantize/folder_lock.h"
 
 namespace nibble {
 
@@ -28,7 +29,7 @@ using RowVisitor = std::function<void(std::string_view row)>;
 class Journal {
  public:
   // Opens or creates the journal in `target` (which must exist). Throws if it belongs to another recipe or to inputs
-  // that have changed. `restart` removes an old journal and the shards it lists first.
+  // that have changed. `restart` removes an old journal and the shards it lists first: no other process may be at work.
   static Journal open(const Path& target, const Json& recipe, const Checkpoint& source,
                       const std::vector<std::string>& shard_files, bool restart);
 
@@ -48,19 +49,5 @@ class Journal {
   Path folder_;
   std::vector<std::string> shard_files_;
 };
-
-// Blocks other processes that finish the same target (released when this process ends, however it ends).
-class FolderLock {
- public:
-  explicit FolderLock(const Path& target);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int fd_ = -1;
-};
-
-inline constexpr const char* kJournalFolder = ".nibble";
 
 }  // namespace nibble

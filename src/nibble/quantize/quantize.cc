@@ -58,6 +58,16 @@ QuantizeRow row_of(const Json& tensor) {
   return row;
 }
 
+QuantizeRow planned_row(const OutWeight& out) {
+  QuantizeRow row;
+  row.name = out.name;
+  row.role = role_name(out.param.role);
+  row.action = action_name(out.action);
+  row.reason = out.reason;
+  row.format = out.format.name;
+  return row;
+}
+
 class Run {
  public:
   explicit Run(const QuantizeRequest& request)
@@ -101,14 +111,10 @@ class Run {
 
   QuantizeResult dry_run() {
     result_.dry_run = true;
-    for (const OutWeight& out : plan_.outs) {
-      QuantizeRow row;
-      row.name = out.name;
-      row.role = role_name(out.param.role);
-      row.action = action_name(out.action);
-      row.reason = out.reason;
-      row.format = out.format.name;
-      result_.tensors.push_back(std::move(row));
+    for (const OutShard& shard : plan_.shards) {
+      for (const Unit& unit : shard.units) {
+        for (const uint32_t out : unit.outs) result_.tensors.push_back(planned_row(plan_.outs[out]));
+      }
     }
     result_.peak_rss_bytes = peak_rss_bytes();
     return std::move(result_);
@@ -204,10 +210,26 @@ class Run {
   bool open_journal() {
     const FolderLock lock(request_.target);
     if (already_done()) return false;
+    presence_.emplace(request_.target);
+    const bool alone = presence_->is_alone();
+    if (request_.restart && !alone) {
+      throw Error("another process works on this target")
+          .file(request_.target.string())
+          .way_out("wait for it, or stop it: then --restart");
+    }
     if (request_.restart) remove_finished(request_.target);
     journal_ =
         Journal::open(request_.target, recipe_json(model_, plan_, request_), source_, shard_files(), request_.restart);
+    if (alone) remove_unrecorded_shards();
     return true;
+  }
+
+  // They are made again, and must not take the space that this needs.
+  void remove_unrecorded_shards() const {
+    for (size_t s = 0; s < plan_.shards.size(); ++s) {
+      std::error_code ignored;
+      if (!journal_->finished(s)) std::filesystem::remove(request_.target / plan_.shards[s].file_name, ignored);
+    }
   }
 
   void write_shards() {
@@ -215,9 +237,6 @@ class Run {
     std::vector<size_t> mine;
     for (size_t s = 0; s < plan_.shards.size(); ++s) {
       if (s % request_.workers != request_.worker - 1 || journal_->finished(s)) continue;
-      // A file that no record knows is made again, and must not take the space that this needs.
-      std::error_code ignored;
-      std::filesystem::remove(request_.target / plan_.shards[s].file_name, ignored);
       mine.push_back(s);
       bytes_left += plan_.shards[s].bytes_in;
     }
@@ -232,7 +251,10 @@ class Run {
     try {
       for_shards(mine, context);
     } catch (const Error&) {
-      forget_unless_something_is_done();
+      try {
+        forget_unless_something_is_done();
+      } catch (const Error&) {  // the first error says more
+      }
       throw;
     }
     result_.bytes_done = bytes_left;
@@ -243,6 +265,7 @@ class Run {
     std::future<void> ending;
     for (const size_t s : mine) {
       auto writer = std::make_shared<ShardWriter>(context, plan_.shards[s], request_.target);
+      if (journal_->finished(s)) continue;  // by a process that was here before this one held the file
       writer->encode(request_.threads);
       if (ending.valid()) ending.get();
       ending = std::async(request_.threads > 1 ? std::launch::async : std::launch::deferred, [this, s, writer] {
@@ -254,10 +277,12 @@ class Run {
     if (ending.valid()) ending.get();
   }
 
-  // A refusal advises other options: a journal without a shard would hold the next run to the old ones.
+  // A refusal advises other options: a journal without a shard would hold the next run to the old ones. What another
+  // process is at work on stays.
   void forget_unless_something_is_done() const {
     std::error_code ignored;
-    if (request_.workers > 1) return;
+    const FolderLock lock(request_.target);
+    if (request_.workers > 1 || !presence_->is_alone()) return;
     for (const OutShard& shard : plan_.shards) {
       if (std::filesystem::exists(request_.target / shard.file_name, ignored)) return;
     }
@@ -341,6 +366,7 @@ class Run {
   Model model_;
   OutputPlan plan_;
   std::vector<std::pair<std::string, std::string>> texts_;
+  std::optional<Presence> presence_;
   std::optional<Journal> journal_;
   QuantizeResult result_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -1,0 +1,41 @@
+// What processes that work on one target know of each other: locks on files in its journal's folder. They are released
+// when a process ends, however it ends.
+#pragma once
+
+#include "nibble/base/file.h"
+
+namespace nibble {
+
+inline constexpr const char* kJournalFolder = ".nibble";
+
+// Held for moments: while a journal is opened, and while a target is finished.
+class FolderLock {
+ public:
+  explicit FolderLock(const Path& target);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
+// Held as long as a process works on the target: whoever would remove what others count on asks first.
+class Presence {
+ public:
+  // Both under a FolderLock, so that nobody comes meanwhile.
+  explicit Presence(const Path& target);
+  bool is_alone() const;
+
+  ~Presence();
+  Presence(const Presence&) = delete;
+  Presence& operator=(const Presence&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
+// Removes what is in the journal's folder but the files that locks are held on.
+void clear_journal_folder(const Path& target);
+
+}  // namespace nibble

@@ -1,0 +1,99 @@
+// What a process may remove while another works on the same target.
+#include "nibble/quantize/folder_lock.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "nibble/base/error.h"
+#include "nibble/base/log.h"
+#include "nibble/quantize/quantize.h"
+#include "nibble/testing/temp_dir.h"
+#include "nibble/testing/thrown_error.h"
+#include "nibble/testing/tiny.h"
+
+namespace nibble {
+namespace {
+
+using testing::TempDir;
+using testing::thrown_error;
+using testing::TinyCheckpoint;
+
+constexpr const char* kWeight = "model.layers.0.mlp.experts.1.up_proj.weight";
+
+class TwoProcesses : public ::testing::Test {
+ protected:
+  void SetUp() override { log::set_level(log::Level::kOff); }
+
+  QuantizeRequest request(bool broken) const {
+    TinyCheckpoint source = TinyCheckpoint::qwen3_moe();
+    if (broken) source.set_values(kWeight, std::vector<float>(size_t{32} * 64, std::numeric_limits<float>::infinity()));
+    source.write(dir_ / (broken ? "broken" : "source"));
+    QuantizeRequest request;
+    request.source = dir_ / (broken ? "broken" : "source");
+    request.target = dir_ / "target";
+    request.format = parse_format("mxfp4");
+    request.rule = default_rule(request.format);
+    request.quiet = true;
+    return request;
+  }
+
+  bool exists(const char* name) const { return std::filesystem::exists(dir_ / "target" / name); }
+
+  TempDir dir_;
+};
+
+TEST_F(TwoProcesses, PresenceIsSeen) {
+  std::filesystem::create_directories(dir_ / "target" / kJournalFolder);
+  const Presence first(dir_ / "target");
+  EXPECT_TRUE(first.is_alone());
+  {
+    const Presence second(dir_ / "target");
+    EXPECT_FALSE(first.is_alone());
+    EXPECT_FALSE(second.is_alone());
+  }
+  EXPECT_TRUE(first.is_alone());
+}
+
+// A run that ends with an error takes its journal with it, unless another one counts on that.
+TEST_F(TwoProcesses, ARefusalLeavesWhatOthersWorkOn) {
+  const QuantizeRequest broken = request(true);
+  EXPECT_NE(thrown_error([&] { quantize(broken); }).message().find("infinite"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "target"));
+  std::filesystem::create_directories(dir_ / "target" / kJournalFolder);
+  const Presence other(dir_ / "target");
+  EXPECT_NE(thrown_error([&] { quantize(broken); }).message().find("infinite"), std::string::npos);
+  EXPECT_TRUE(exists(".nibble/run.json"));
+}
+
+TEST_F(TwoProcesses, RestartIsRefusedWhileAnotherWorks) {
+  QuantizeRequest good = request(false);
+  good.restart = true;
+  std::filesystem::create_directories(dir_ / "target" / kJournalFolder);
+  {
+    const Presence other(dir_ / "target");
+    const Error error = thrown_error([&] { quantize(good); });
+    EXPECT_NE(error.message().find("another process works on this target"), std::string::npos) << error.what();
+    EXPECT_FALSE(error.ways_out().empty());
+  }
+  EXPECT_TRUE(quantize(good).finished);
+  EXPECT_FALSE(exists(kJournalFolder));
+}
+
+// Nothing of a journal that cannot be read stands in the way of a new beginning; without it the advice is that.
+TEST_F(TwoProcesses, ADamagedJournalCanBeLeftBehind) {
+  for (const char* text : {"", "{", "[]", "null", "{\"shards\": 1}", "{\"shards\": [1, \"../x\"]}"}) {
+    QuantizeRequest good = request(false);
+    std::filesystem::create_directories(dir_ / "target" / kJournalFolder);
+    write_atomically(dir_ / "target" / kJournalFolder / "run.json", text);
+    const Error error = thrown_error([&] { quantize(good); });
+    ASSERT_FALSE(error.ways_out().empty()) << text << error.what();
+    EXPECT_NE(error.ways_out().back().find("--restart"), std::string::npos) << text << error.what();
+    good.restart = true;
+    EXPECT_TRUE(quantize(good).finished) << text;
+    std::filesystem::remove_all(dir_ / "target");
+  }
+}
+
+}  // namespace
+}  // namespace nibble
