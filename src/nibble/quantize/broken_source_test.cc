@@ -96,6 +96,37 @@ TEST_F(BrokenSource, SecondLevelScaleThatIsNoNumber) {
   EXPECT_NE(refusal(source, "nvfp4", "compressed-tensors").tensor().find("weight_scale_2"), std::string::npos);
 }
 
+// Whether the weights are moved, cast or decoded: the output would look good (FORMATS.md §11.8).
+TEST_F(BrokenSource, ScaleThatIsNotPositive) {
+  struct Case {
+    const char *layout, *format, *part;
+    float value;
+  };
+  for (const Case& broken :
+       {Case{"modelopt", "nvfp4", "weight_scale_2", -0.01f}, Case{"modelopt", "nvfp4", "weight_scale_2", 0.0f},
+        Case{"compressed-tensors", "nvfp4", "weight_global_scale", -300.0f},
+        Case{"compressed-tensors", "nvfp4", "weight_global_scale", 0.0f},
+        Case{"deepseek", "fp8-block", "weight_scale_inv", -0.01f},
+        Case{"deepseek", "fp8-block", "weight_scale_inv", 0.0f}}) {
+    TinyCheckpoint source = TinyCheckpoint::qwen3_moe();
+    source.quantize(broken.layout, broken.format);
+    const size_t count = source.at(kModule + broken.part).data.size() / sizeof(float);
+    source.set_values(kModule + broken.part, std::vector<float>(count, broken.value));
+    for (const char* target : {"bf16", "nvfp4", "mxfp4", "int4-g32", "mxfp8", "fp8-channel", "fp8-block"}) {
+      const Error error = refusal(source, target);
+      const std::string what = std::string(broken.part) + " to " + target + ": " + error.what();
+      EXPECT_EQ(error.tensor(), kModule + broken.part) << what;
+      EXPECT_NE(error.message().find("a scale of the source is not positive"), std::string::npos) << what;
+    }
+  }
+  for (const char* target : {"bf16", "nvfp4", "fp8-block", "int4-g32"}) {
+    const Error negative = refusal(with_scale("modelopt", "nvfp4", "weight_scale", 5, 0xB8), target);
+    EXPECT_EQ(value_of(negative, "value"), "-1") << target << negative.what();
+    EXPECT_EQ(refusal(with_scale("modelopt", "nvfp4", "weight_scale", 5, 0x00), target).message(),
+              "(nothing was thrown)");
+  }
+}
+
 TEST_F(BrokenSource, CodeThatIsNoNumber) {
   TinyCheckpoint source = TinyCheckpoint::qwen3_moe();
   source.quantize("deepseek", "fp8-block");

@@ -12,7 +12,6 @@
 #include "nibble/numerics/decode.h"
 #include "nibble/numerics/recast.h"
 #include "nibble/quantize/source_rows.h"
-#include "nibble/quantize/source_scales.h"
 #include "nibble/quantize/unify_scales.h"
 
 namespace nibble {
@@ -299,25 +298,7 @@ class UnitEncoder {
   }
 
   // ---- moves and exact casts
-  EncodedMatrix encoded(const Task& task) {
-    EncodedMatrix matrix = rows_.encoded(out(task), task.slice);
-    const auto bad = find_bad_scale(matrix);
-    if (!bad) return matrix;
-    const Weight& source = first_source(task);
-    const PartKind kind = bad->second_level ? PartKind::kSecondScale : PartKind::kScales;
-    const auto part =
-        std::find_if(source.parts.begin(), source.parts.end(), [&](const Part& p) { return p.kind == kind; });
-    const StoredTensor& tensor =
-        c_.source->tensors()[(part == source.parts.end() ? source.parts.front() : *part).tensor];
-    throw Error("a scale of the source is no number")
-        .file(c_.source->file_of(tensor))
-        .tensor(tensor.name)
-        .value("slice", task.slice)
-        .value("row", bad->row)
-        .value("column", bad->column)
-        .value("value", static_cast<double>(bad->value))
-        .way_out("fetch the source again, or make it again from its own source");
-  }
+  EncodedMatrix encoded(const Task& task) { return rows_.encoded(out(task), task.slice); }
 
   void move(const Step& step) {
     std::vector<EncodedMatrix> matrices;
