@@ -104,13 +104,24 @@ class ToE4m3 {
     }
   }
 
-  // Bits of the stored scale. The customary one, else the smallest that reaches the largest value: what E4M3 cannot
-  // hold under that it cannot hold under any.
+  // Bits of the stored scale. The customary one, else the smallest such multiple that reaches the largest value, else
+  // the smallest scale of any other mantissa: what E4M3 cannot hold under those it cannot hold under any.
   std::optional<uint32_t> choose_scale() {
     if (largest_value_ == 0) return fit(is_mx(to_) ? exp2_int(-127) : 1.0f);
     if (!(unit_ > 0) || !is_finite(unit_)) return std::nullopt;
-    const std::optional<uint32_t> customary = fit(multiple(customary_exponent()));
-    return customary ? customary : fit(multiple(least_exponent()));
+    std::optional<uint32_t> scale = fit(multiple(customary_exponent()));
+    if (!scale) scale = fit(multiple(least_exponent()));
+    return scale || to_.scale == ScaleType::kE8M0 ? scale : fit_by_largest_value();
+  }
+
+  // E4M3 has eight significands: the largest value must become one of them, in the highest binade that has it.
+  std::optional<uint32_t> fit_by_largest_value() {
+    for (const double largest_code : {448.0, 416.0, 384.0, 352.0, 320.0, 288.0, 256.0, 240.0}) {
+      const auto scale = static_cast<float>(largest_value_ / largest_code);
+      if (scale < 0x1p-126f) continue;  // where float32 has fewer bits
+      if (const auto stored = fit(scale)) return stored;
+    }
+    return std::nullopt;
   }
 
   int customary_exponent() const {

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "nibble/numerics/codec/e2m1.h"
 #include "nibble/numerics/codec/e4m3.h"
+#include "nibble/numerics/effective_scale.h"
 #include "nibble/numerics/quantize_for_test.h"
 
 namespace nibble {
@@ -172,9 +174,8 @@ EncodedMatrix two_blocks(const uint8_t (&scales)[2], const uint8_t (&used)[2], c
   return matrix;
 }
 
-// Is there a power of two under which all products are E4M3 numbers? In whole numbers: products in units of 2^-10, so
-// that they are at most 448 * 6 * 2^10 < 2^22; E4M3 holds what has four significant bits and lies in [2^-9, 448].
-bool has_power(const uint8_t (&scales)[2], const uint8_t (&used)[2]) {
+// All products of scales and codes, in units of 2^-10: at most 448 * 6 * 2^10 < 2^22.
+std::vector<uint64_t> products_of(const uint8_t (&scales)[2], const uint8_t (&used)[2]) {
   constexpr int kTwiceE2m1[8] = {0, 1, 2, 3, 4, 6, 8, 12};
   std::vector<uint64_t> products;
   for (size_t block = 0; block < 2; ++block) {
@@ -184,15 +185,36 @@ bool has_power(const uint8_t (&scales)[2], const uint8_t (&used)[2]) {
       if ((used[block] >> code & 1u) != 0) products.push_back(scale * static_cast<uint64_t>(kTwiceE2m1[code]));
     }
   }
-  // Under 2^up the number n * 2^up has to be m * 2^e with m < 16, 0 <= e, at most 448 * 2^9, in units of 2^-9.
+  return products;
+}
+
+// Four significant bits, in whole units of 2^-9.
+bool is_e4m3(uint64_t scaled) {
+  while (scaled != 0 && scaled % 2 == 0) scaled /= 2;
+  return scaled < 16;
+}
+
+// Is there a power of two under which all products are E4M3 numbers?
+bool has_power(const std::vector<uint64_t>& products) {
   for (int up = -30; up <= 30; ++up) {
     const bool all = std::all_of(products.begin(), products.end(), [up](uint64_t n) {
-      if (n == 0) return true;
       if (up < 0 && n % (uint64_t{1} << -up) != 0) return false;
-      uint64_t scaled = up < 0 ? n >> -up : n << up;
-      if (scaled > 448u << 9) return false;
-      while (scaled % 2 == 0) scaled /= 2;
-      return scaled < 16;
+      const uint64_t scaled = up < 0 ? n >> -up : n << up;
+      return scaled <= 448u << 9 && is_e4m3(scaled);
+    });
+    if (all) return true;
+  }
+  return false;
+}
+
+// Is there any scale? Under it the largest product has one of the eight significands of E4M3; the smaller the scale the
+// better, so that it stands in the highest binade with that significand.
+bool has_scale(const std::vector<uint64_t>& products) {
+  const uint64_t largest = products.empty() ? 1 : *std::max_element(products.begin(), products.end());
+  for (const uint64_t code : {448u, 416u, 384u, 352u, 320u, 288u, 256u, 240u}) {
+    const bool all = std::all_of(products.begin(), products.end(), [&](uint64_t n) {
+      const uint64_t scaled = n * (code << 9);
+      return scaled % largest == 0 && is_e4m3(scaled / largest);
     });
     if (all) return true;
   }
@@ -205,8 +227,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 // All pairs of block scales (0 and NaN aside), each with all codes and with some. The second level is a power of two:
 // then the decoder rounds nothing, and whole numbers tell.
-TEST(Recast, Nvfp4ToFp8FindsAPowerWheneverThereIsOne) {
-  uint64_t exact = 0, inexact = 0;
+TEST(Recast, Nvfp4ToFp8FindsAScaleWheneverThereIsOne) {
+  uint64_t exact = 0, inexact = 0, no_power = 0;
   for (uint8_t first = 1; first < 0x7f; ++first) {
     for (uint8_t second = 1; second < 0x7f; ++second) {
       const uint64_t random = random_bits(first, second);
@@ -215,8 +237,11 @@ TEST(Recast, Nvfp4ToFp8FindsAPowerWheneverThereIsOne) {
         const uint8_t codes[2] = {static_cast<uint8_t>(used & 0xfeu), static_cast<uint8_t>(used >> 8 & 0xfeu)};
         const EncodedMatrix matrix =
             two_blocks(scales, codes, second_level(static_cast<int>(random % kLevels), 0.125f));
-        const bool possible = has_power(scales, codes);
-        const Format to = parse_format(random % 2 == 0 ? "fp8-channel" : "mxfp8");
+        const std::vector<uint64_t> products = products_of(scales, codes);
+        const bool any_scale = random % 2 == 0;
+        const bool possible = any_scale ? has_scale(products) : has_power(products);
+        const Format to = parse_format(any_scale ? "fp8-channel" : "mxfp8");
+        no_power += possible && !has_power(products) ? 1u : 0u;
         const Result result = recast(matrix, to);
         ASSERT_EQ(result.exact, possible) << int{first} << " " << int{second} << " " << used;
         (possible ? exact : inexact) += 1;
@@ -226,6 +251,7 @@ TEST(Recast, Nvfp4ToFp8FindsAPowerWheneverThereIsOne) {
   }
   EXPECT_GT(exact, 1000u);
   EXPECT_GT(inexact, 1000u);
+  EXPECT_GT(no_power, 100u);
 }
 
 // Second levels of any mantissa: the products round, and equal means equal to the decoder. Brute force over all scales
@@ -242,15 +268,25 @@ TEST(Recast, Nvfp4ToFp8UnderAnySecondLevelIsJudgedByTheBits) {
     const EncodedMatrix matrix = two_blocks(scales, codes, second_level(which, second));
     const std::vector<float> values = values_of(matrix);
     const float unit = which == 1 ? second : 1.0f / second;
-    bool possible = false;
-    for (int k = -12; k <= 12 && !possible; ++k) {
-      possible = std::all_of(values.begin(), values.end(), [&](float value) {
+    const auto fits = [&values](float scale) {
+      return std::all_of(values.begin(), values.end(), [scale](float value) {
         for (int code = 0; code < 256; ++code) {
-          if (e4m3_decode(static_cast<uint8_t>(code)) * (unit * exp2_int(k)) == value) return true;
+          if (e4m3_decode(static_cast<uint8_t>(code)) * scale == value) return true;
         }
         return false;
       });
+    };
+    bool possible = false;
+    for (int k = -12; k <= 12 && !possible; ++k) possible = fits(unit * exp2_int(k));
+    double largest = 0;
+    for (size_t block = 0; block < 2; ++block) {
+      const float scale = effective_scale(e4m3_decode(scales[block]), matrix.tensor_scale.level, second);
+      for (uint8_t code = 0; code < 8; ++code) {
+        if ((codes[block] >> code & 1u) != 0) largest = std::max(largest, double{scale} * double{e2m1_decode(code)});
+      }
     }
+    for (const double code : {448.0, 416.0, 384.0, 352.0, 320.0, 288.0, 256.0, 240.0})
+      possible = possible || fits(static_cast<float>(largest / code));
     const Result result = recast(matrix, parse_format("fp8-tensor"));
     ASSERT_EQ(result.exact, possible) << i;
     exact += possible ? 1u : 0u;
@@ -286,7 +322,9 @@ TEST(Recast, Nvfp4ToFp8NamesTheTileThatFails) {
   std::fill_n(matrix.codes.begin() + 200 * 128, 128, std::byte{0x22});     // 1
   const Format to = parse_format("fp8-block");
   EXPECT_TRUE(recast(matrix, to).exact);
-  matrix.codes[200 * 128 + 100] = std::byte{0x23};  // 1.5: five bits with 1.875
+  // 1.875 * 1.5, 1.875 and 1.375 are 45, 30 and 22 of one unit: six bits and no common divisor.
+  matrix.codes[200 * 128 + 100] = std::byte{0x23};
+  matrix.scales[200 * 16 + 9] = std::byte{0x3b};
   EncodedMatrix target = EncodedMatrix::make(to, 256, 256);
   const auto inexact = exact_recast(matrix.format, to)->convert(matrix.view(), {}, target.mutable_view());
   ASSERT_TRUE(inexact);
