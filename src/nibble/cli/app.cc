@@ -96,7 +96,9 @@ int run_guarded(const std::function<int()>& body, const CommonOptions& common) {
 int CommonOptions::thread_count() const { return threads > 0 ? threads : default_threads(); }
 
 int run_app(int argc, const char* const* argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, with a message
+  // A closed pipe and a file at the size limit are errors of the write, with a message.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   CLI::App app{"nibble: Mixture-of-Experts checkpoints in four bits, planned, made, proved and run", "nibble"};
   app.set_version_flag("--version", std::string("nibble ") + kToolVersion);
   app.require_subcommand(1);
