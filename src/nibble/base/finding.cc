@@ -1,8 +1,15 @@
 #include "nibble/base/finding.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace nibble {
+
+namespace {
+
+constexpr std::string_view kTry = "; try: ";
+
+}  // namespace
 
 const char* severity_name(Severity severity) {
   switch (severity) {
@@ -16,15 +23,23 @@ const char* severity_name(Severity severity) {
 Finding finding_of(const Error& error, std::string rule) {
   std::string message = error.message();
   for (const auto& doing : error.contexts()) message += " [while " + doing + "]";
-  for (const auto& way : error.ways_out()) message += "; try: " + way;
+  for (const auto& way : error.ways_out()) message += std::string(kTry) + way;
   return {Severity::kError, std::move(rule), error.file(), error.tensor(), std::move(message), error.values()};
 }
 
 Error error_of(const Finding& finding) {
-  Error error(finding.message);
+  std::string_view text = finding.message;
+  const auto next = [&text] {
+    const size_t end = std::min(text.find(kTry), text.size());
+    const std::string part(text.substr(0, end));
+    text.remove_prefix(std::min(end + kTry.size(), text.size()));
+    return part;
+  };
+  Error error(next());
+  while (!text.empty()) error.way_out(next());
   if (!finding.file.empty()) error.file(finding.file);
   if (!finding.tensor.empty()) error.tensor(finding.tensor);
-  for (const auto& [key, text] : finding.values) error.value(key, text);
+  for (const auto& [key, value] : finding.values) error.value(key, value);
   error.way_out("run `nibble verify` on the folder for the whole list");
   return error;
 }

@@ -119,7 +119,8 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
       best = candidate;
     }
   }
-  return best;
+  // Half of the letters in common, or it is another word.
+  return 2 * best_distance <= std::max(name.size(), best.size()) ? best : "";
 }
 
 std::string human_bytes(uint64_t bytes) {

@@ -20,7 +20,8 @@ std::string_view without_suffix(std::string_view text, std::string_view suffix);
 // its first byte. Time at most |pattern| · |name|.
 bool glob_match(std::string_view pattern, std::string_view name);
 
-// Levenshtein distance, and the candidate nearest to `name` (empty if there is none): "did you mean …".
+// Levenshtein distance, and the candidate nearest to `name` (empty if none shares half of the
+// letters): "did you mean …".
 size_t edit_distance(std::string_view a, std::string_view b);
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 

@@ -128,6 +128,7 @@ TEST(NearestName, FirstOfTheNearest) {
   EXPECT_EQ(nearest_name("routed_experts", names), "routed_expert");
   EXPECT_EQ(nearest_name("ruoter", names), "router");
   EXPECT_EQ(nearest_name("x", {}), "");
+  EXPECT_EQ(nearest_name("nothing", names), "");
 }
 
 TEST(HumanBytes, ThreeDigits) {

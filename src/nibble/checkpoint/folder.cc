@@ -96,7 +96,8 @@ Error absent_path(const Path& path) {
   }
   std::sort(siblings.begin(), siblings.end());
   const std::string nearest = nearest_name(tidy.filename().string(), siblings);
-  if (nearest.empty()) return error.way_out("check the path: its folder is empty");
+  if (siblings.empty()) return error.way_out("check the path: its folder is empty");
+  if (nearest.empty()) return error.way_out("check the path: nothing in its folder has a similar name");
   return error.value("nearest", nearest)
       .way_out(fmt::format("did you mean `{}`?", (tidy.parent_path() / nearest).string()));
 }

@@ -56,8 +56,9 @@ int refuse_usage(const std::string& message, int argc, const char* const* argv) 
 std::string unknown_command(const std::string& word) {
   std::vector<std::string> names;
   for (const Command& command : commands()) names.emplace_back(command.name);
-  return fmt::format("unknown command `{}`; did you mean `{}`? The commands are: {}", printable(word),
-                     nearest_name(word, names), fmt::join(names, " "));
+  const std::string nearest = nearest_name(word, names);
+  return fmt::format("unknown command `{}`; {}the commands are: {}", printable(word),
+                     nearest.empty() ? "" : fmt::format("did you mean `{}`? If not, ", nearest), fmt::join(names, " "));
 }
 
 void add_common(CLI::App& app, CommonOptions& common) {

@@ -45,10 +45,11 @@ Selector parse_selector(const std::string& text) {
   }
   std::vector<std::string> names{std::string(kAllLinears)};
   for (const Role role : all_roles()) names.emplace_back(role_name(role));
-  throw Error("not a role, all_linears or name:GLOB")
-      .value("pattern", text)
-      .way_out(fmt::format("did you mean {}?", nearest_name(text, names)))
-      .way_out(fmt::format("use one of {}, or name:GLOB", fmt::join(names, " ")));
+  Error error("not a role, all_linears or name:GLOB");
+  error.value("pattern", text);
+  const std::string nearest = nearest_name(text, names);
+  if (!nearest.empty()) error.way_out(fmt::format("did you mean {}?", nearest));
+  throw std::move(error.way_out(fmt::format("use one of {}, or name:GLOB", fmt::join(names, " "))));
 }
 
 std::vector<Selector> parse_selectors(const std::vector<std::string>& texts) {

@@ -1,7 +1,7 @@
 // Scales of a quantized source that no reader can use: no output may carry them on, whether it moves, re-expresses or
-// decodes the weights. FORMATS.md §11.8: NaN and infinity anywhere; for FP4 and FP8 a negative scale, a float scale of
-// zero and a second level of zero too. Block scales of a byte may be zero, and those of integers have either sign where
-// the rule makes the extreme of a block the one code without an opposite.
+// decodes the weights. FORMATS.md §11.8: NaN and infinity anywhere; where elements are floating-point numbers also a
+// negative scale, a float scale of zero and a second level of zero. Block scales of a byte may be zero, and those of
+// integers have either sign where the rule makes the extreme of a block the one code without an opposite.
 #pragma once
 
 #include <cstdint>
