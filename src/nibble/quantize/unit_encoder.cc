@@ -13,6 +13,7 @@
 #include "nibble/numerics/recast.h"
 #include "nibble/quantize/source_rows.h"
 #include "nibble/quantize/unify_scales.h"
+#include "nibble/quantize/unit_errors.h"
 
 namespace nibble {
 namespace {
@@ -154,50 +155,15 @@ class UnitEncoder {
     }
   }
 
-  [[noreturn]] void refuse_value(const Task& task, uint64_t begin, const BadValue& bad) const {
-    throw Error(std::isnan(bad.value) ? "a weight is not a number" : "a weight is infinite")
-        .file(source_file(task))
-        .tensor(out(task).name)
-        .value("slice", task.slice)
-        .value("row", begin + bad.row)
-        .value("column", bad.col)
-        .value("value", static_cast<double>(bad.value))
-        .way_out("fetch the source again, or repair it")
-        .way_out(keep_advice(task));
-  }
-
   void refuse_bad_rows(const Task& task, uint64_t begin, const DenseView& rows) const {
     const AbsMax found = abs_max(rows);
-    if (found.bad) refuse_value(task, begin, *found.bad);
+    if (found.bad) refuse_value(place(task), begin, *found.bad);
   }
 
-  std::string source_file(const Task& task) const {
-    return c_.source->file_of(c_.source->tensors()[first_source(task).parts.front().tensor]);
-  }
-
-  // Patterns match the source's names: of a stack, all or nothing stays.
-  std::string keep_advice(const Task& task) const {
-    return fmt::format("leave the tensor as it is: --keep name:{}", first_source(task).name);
-  }
-
-  // Finite weights whose scaled codes are not: a scale at the end of its type's range.
-  [[noreturn]] void refuse_range(const Task& task, uint64_t row, const ErrorSums& errors) const {
-    throw Error("a row's weights are beyond what the format can give back: they would decode to infinity")
-        .file(source_file(task))
-        .tensor(out(task).name)
-        .value("slice", task.slice)
-        .value("row", row)
-        .value("root_mean_square", std::sqrt(errors.signal / static_cast<double>(std::max<uint64_t>(1, errors.count))))
-        .way_out(keep_advice(task));
-  }
-
-  [[noreturn]] void refuse_tensor_scale(const Task& task, float amax, float scale) const {
-    throw Error("the largest weight is beyond what the second-level scale can stand for")
-        .file(source_file(task))
-        .tensor(out(task).name)
-        .value("largest_weight", static_cast<double>(amax))
-        .value("second_level_scale", static_cast<double>(scale))
-        .way_out(keep_advice(task));
+  UnitPlace place(const Task& task) const {
+    const Weight& source = first_source(task);
+    return {c_.source->file_of(c_.source->tensors()[source.parts.front().tensor]), out(task).name, source.name,
+            task.slice};
   }
 
   float group_amax(const Step& step) {
@@ -205,7 +171,7 @@ class UnitEncoder {
     for (const Task& task : step) {
       for_chunks(task, [&](uint64_t begin, uint64_t, const DenseView& rows) {
         const AbsMax found = abs_max(rows);
-        if (found.bad) refuse_value(task, begin, *found.bad);
+        if (found.bad) refuse_value(place(task), begin, *found.bad);
         amax = std::max(amax, found.amax);
       });
     }
@@ -232,7 +198,7 @@ class UnitEncoder {
       const float amax = group_amax(step);
       scale = quantizer.tensor_scale(amax, c_.plan->model_dtype);
       if (scale.level != SecondLevel::kNone && (!std::isfinite(scale.value) || scale.value <= 0))
-        refuse_tensor_scale(step.front(), amax, scale.value);
+        refuse_tensor_scale(place(step.front()), amax, scale.value);
       scale = searched_scale(step, quantizer, scale);
     }
     for (const Task& task : step) encode_rows(task, quantizer, scale);
@@ -268,9 +234,9 @@ class UnitEncoder {
       encoded.tensor_scale = scale;
       errors.assign(count, {});
       const auto bad = quantizer.encode(exact_input(rows), scale, encoded.mutable_view(), errors.data());
-      if (bad) refuse_value(task, begin, *bad);
+      if (bad) refuse_value(place(task), begin, *bad);
       for (uint64_t row = 0; row < count; ++row) {
-        if (!std::isfinite(errors[row].noise)) refuse_range(task, begin + row, errors[row]);
+        if (!std::isfinite(errors[row].noise)) refuse_range(place(task), begin + row, errors[row]);
         result(task).errors.add(errors[row]);
       }
       emit(task, begin, encoded.view());
@@ -306,7 +272,7 @@ class UnitEncoder {
     if (c_.request->unify_scales && out(step.front()).format.two_level) {
       const auto reports = unify_second_level(matrices);
       for (size_t i = 0; i < step.size(); ++i) {
-        if (reports[i].changed() > 0) refuse_erased(step[i], matrices[i], reports[i]);
+        if (reports[i].changed() > 0 && is_erased(matrices[i])) refuse_erased(place(step[i]), reports[i]);
         result(step[i]).scale_changes.add(reports[i], step[i].slice);
       }
     }
@@ -319,32 +285,15 @@ class UnitEncoder {
   }
 
   // Scales far below the shared one all become zero, and the matrix with them.
-  void refuse_erased(const Task& task, const EncodedMatrix& matrix, const ScaleChanges& changes) const {
-    const auto is_zero = [](std::byte scale) { return scale == std::byte{0}; };
-    if (!std::all_of(matrix.scales.begin(), matrix.scales.end(), is_zero)) return;
-    const SecondScaleChange& change = changes.second_scales.front();
-    throw Error("one second-level scale for these matrices would erase this one: all its block scales become zero")
-        .file(source_file(task))
-        .tensor(out(task).name)
-        .value("slice", task.slice)
-        .value("second_level_scale", static_cast<double>(change.from))
-        .value("shared", static_cast<double>(change.to))
-        .way_out("leave --unify-scales out: readers use each matrix' own scale")
-        .way_out(keep_advice(task));
+  static bool is_erased(const EncodedMatrix& matrix) {
+    return std::ranges::all_of(matrix.scales, [](std::byte scale) { return scale == std::byte{0}; });
   }
 
   void refuse_differing_scales(const Step& step, const std::vector<EncodedMatrix>& matrices) const {
     for (size_t i = 1; i < step.size(); ++i) {
       const float first = matrices.front().tensor_scale.value, other = matrices[i].tensor_scale.value;
       if (first == other) continue;
-      throw Error("this layout holds one second-level scale for a whole stack, and these matrices have several")
-          .file(source_file(step[i]))
-          .tensor(out(step[i]).name)
-          .value("slice", step[i].slice)
-          .value("second_level_scale", static_cast<double>(other))
-          .value("of_slice_0", static_cast<double>(first))
-          .way_out("--unify-scales, which rounds block scales again")
-          .way_out("--layout compressed-tensors, which keeps them apart");
+      refuse_differing_scale(place(step[i]), first, other);
     }
   }
 
@@ -405,7 +354,7 @@ class UnitEncoder {
     const bool shared = first.one_scale || fits(all);
     for (size_t i = 0; i < step.size(); ++i) {
       const ExponentSpan& span = shared ? all : spans[i];
-      if (!fits(span)) refuse_span(step[i], span, scale.max_span);
+      if (!fits(span)) refuse_span(place(step[i]), span, scale.max_span, default_rule(out(step[i]).format).name());
       const auto inexact = recast_one(step[i], cast, scale.choose(span, first.convention->second_level()));
       NIBBLE_CHECK(!inexact);
       result(step[i]).note =
@@ -423,19 +372,6 @@ class UnitEncoder {
     if (auto inexact = cast.convert(source.view(), scale, target.mutable_view())) return inexact;
     emit_whole(task, target);
     return std::nullopt;
-  }
-
-  [[noreturn]] void refuse_span(const Task& task, const ExponentSpan& span, int max_span) const {
-    throw Error("the cast cannot be exact: the block exponents span too much for one shared scale")
-        .file(source_file(task))
-        .tensor(out(task).name)
-        .value("slice", task.slice)
-        .value("lowest_exponent", span.low)
-        .value("highest_exponent", span.high)
-        .value("span", span.high - span.low)
-        .value("limit", max_span)
-        .way_out(fmt::format("round instead: --rule {}", default_rule(out(task).format).name()))
-        .way_out(keep_advice(task));
   }
 
   void report(uint64_t bytes) {
