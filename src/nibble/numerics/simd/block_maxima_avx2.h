@@ -3,8 +3,10 @@
 
 #include <immintrin.h>
 
+#include <cstddef>
+#include <cstdint>
+
 #include "nibble/numerics/simd/always_inline.h"
-#include "nibble/numerics/simd/kernels.h"
 
 namespace nibble::simd {
 
@@ -32,7 +34,6 @@ NIBBLE_VEC __m128i largest_of_8_blocks(const __m256i* a) {
   return _mm_max_epu16(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
 }
 
-// Whole eights of blocks, as Kernels::dense_block_abs_max; returns how many blocks that were.
 template <uint64_t kBlockCols>
 static inline uint64_t bf16_block_maxima(const std::byte* in, uint64_t cols, float* amax) {
   uint64_t b = 0;

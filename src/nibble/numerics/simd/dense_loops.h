@@ -3,7 +3,6 @@
 #pragma once
 
 #include "nibble/numerics/simd/always_inline.h"
-#include "nibble/numerics/simd/block_maxima_avx2.h"
 #include "nibble/numerics/simd/kernels.h"
 
 namespace nibble::simd {
@@ -143,8 +142,8 @@ template <typename V>
 static void dense_block_abs_max(Element element, const std::byte* in, uint64_t cols, uint64_t block_cols, float* amax) {
   const bool short_elements = element == Element::kBF16 || element == Element::kF16;
   uint64_t b = 0;
-  if (element == Element::kBF16 && block_cols == 16) b = bf16_block_maxima<16>(in, cols, amax);
-  if (element == Element::kBF16 && block_cols == 32) b = bf16_block_maxima<32>(in, cols, amax);
+  if (element == Element::kBF16 && block_cols == 16) b = V::template largest_of_bf16_blocks<16>(in, cols, amax);
+  if (element == Element::kBF16 && block_cols == 32) b = V::template largest_of_bf16_blocks<32>(in, cols, amax);
   for (; short_elements && block_cols % (2 * V::kLanes) == 0 && (b + 1) * block_cols <= cols; ++b) {
     const uint32_t most = float_pattern(element, abs_max_16<V>(in + 2 * b * block_cols, block_cols));
     if (most > float_bits(amax[b])) amax[b] = bits_float(most);

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "nibble/numerics/simd/always_inline.h"
+#include "nibble/numerics/simd/block_maxima_avx2.h"
 
 namespace nibble::simd {
 
@@ -173,6 +174,11 @@ struct VecAvx2 {
     return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd(numbers + 4)), _mm256_cvtpd_ps(_mm256_loadu_pd(numbers)));
   }
   // Integers of twice as many lanes, for maxima of 16-bit patterns.
+  // Whole eights of blocks, as Kernels::dense_block_abs_max; returns how many blocks that were.
+  template <uint64_t kBlockCols>
+  NIBBLE_VEC uint64_t largest_of_bf16_blocks(const std::byte* in, uint64_t cols, float* amax) {
+    return bf16_block_maxima<kBlockCols>(in, cols, amax);
+  }
   NIBBLE_VEC I load_raw(const std::byte* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   NIBBLE_VEC I max_u16(I a, I b) { return _mm256_max_epu16(a, b); }
 

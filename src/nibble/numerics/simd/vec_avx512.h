@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "nibble/numerics/simd/always_inline.h"
+#include "nibble/numerics/simd/block_maxima_avx2.h"
 
 namespace nibble::simd {
 
@@ -149,6 +150,11 @@ struct VecAvx512 {
   NIBBLE_VEC F load_f64(const std::byte* p) {
     const __m512 low = _mm512_castps256_ps512(_mm512_cvtpd_ps(_mm512_loadu_pd(p)));
     return _mm512_insertf32x8(low, _mm512_cvtpd_ps(_mm512_loadu_pd(p + 64)), 1);
+  }
+  // Whole eights of blocks, as Kernels::dense_block_abs_max; returns how many blocks that were.
+  template <uint64_t kBlockCols>
+  NIBBLE_VEC uint64_t largest_of_bf16_blocks(const std::byte* in, uint64_t cols, float* amax) {
+    return bf16_block_maxima<kBlockCols>(in, cols, amax);
   }
   NIBBLE_VEC I load_raw(const std::byte* p) { return _mm512_loadu_si512(p); }
   NIBBLE_VEC I max_u16(I a, I b) { return _mm512_max_epu16(a, b); }
