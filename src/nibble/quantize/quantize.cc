@@ -253,7 +253,8 @@ class Run {
     } catch (const Error&) {
       try {
         forget_unless_something_is_done();
-      } catch (const Error&) {  // the first error says more
+      } catch (const Error& second) {
+        log::info("the journal stays: " + second.message());
       }
       throw;
     }

@@ -50,7 +50,7 @@ uint64_t first_bad(ScaleType type, const std::vector<std::byte>& scales, uint64_
 
 std::optional<BadScale> find_bad_scale(const EncodedMatrix& matrix) {
   const float second = matrix.tensor_scale.value;
-  if (matrix.tensor_scale.level != SecondLevel::kNone && !(std::isfinite(second) && second > 0))
+  if (matrix.tensor_scale.level != SecondLevel::kNone && (!std::isfinite(second) || second <= 0))
     return BadScale{0, 0, true, second};
   const uint64_t width = scale_type_bytes(matrix.format.scale);
   const uint64_t columns = matrix.format.scale_cols(matrix.cols);
