@@ -149,12 +149,8 @@ class ManifestReader {
         tensor.second_scales = read_scale_changes(row, source_).second_scales;
         return true;
       }
-      if (key == "rule") {
-        tensor.rounded = !text(key).empty();
-        return true;
-      }
-      if (key != "name" && key != "format") return false;
-      (key == "name" ? tensor.name : tensor.format) = text(key);
+      if (key != "name" && key != "format" && key != "rule") return false;
+      (key == "name" ? tensor.name : key == "format" ? tensor.format : tensor.rule) = text(key);
       return true;
     });
     if (tensor.name.empty()) throw malformed(source_, "an entry of the manifest's tensors lacks `name`");

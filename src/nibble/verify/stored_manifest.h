@@ -24,7 +24,7 @@ struct RecordedFile {
 struct RecordedTensor {
   std::string name;                              // logical, as Weight::name
   std::string format;                            // Format::name, or "" where nothing is recorded
-  bool rounded = false;                          // by a scale rule, which is recorded; else copied, moved or recast
+  std::string rule;                              // that rounded it; "": copied, moved or recast
   std::vector<SecondScaleChange> second_scales;  // --unify-scales
 };
 
