@@ -29,8 +29,9 @@ struct RecordedTensor {
 };
 
 struct StoredManifest {
-  std::string path;      // for messages
-  std::string contract;  // version of the bytes that a recipe gives
+  std::string path;            // for messages
+  std::string contract;        // version of the bytes that a recipe gives
+  std::string bit_exact_with;  // the recipe's library (numerics' library_name), or ""
   std::vector<RecordedFile> outputs;
   std::vector<RecordedTensor> tensors;
 
