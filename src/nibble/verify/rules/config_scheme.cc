@@ -12,6 +12,7 @@
 #include "nibble/base/strings.h"
 #include "nibble/checkpoint/conventions/compressed_tensors_config.h"
 #include "nibble/checkpoint/json_scanner.h"
+#include "nibble/verify/code_stats.h"
 #include "nibble/verify/rule_helpers.h"
 
 namespace nibble {
@@ -95,15 +96,18 @@ class SchemeCheck {
     const Json* settings = settings_of(*context_.checkpoint);
     if (settings == nullptr) return;
     const std::string& method = context_.model->table.hints().method;
-    if (method == "compressed-tensors") compressed_tensors(scheme_of(*settings));
-    if (method == "fp8") fp8(text(*settings, "fmt"));
+    if (method == "compressed-tensors")
+      compressed_tensors(scheme_of(*settings));
+    else
+      eight_bit_floats(text(*settings, "fmt"), method);
   }
 
  private:
   // Calls `stored` (what the weight has, "" if it is not judged) for the weights of the method, and reports the first
   // that has something else than is declared.
   template <typename Stored>
-  void compare(const char* key, const std::set<std::string>& declared, const char* method, const Stored& stored) {
+  void compare(const char* key, const std::set<std::string>& declared, const std::string& method,
+               const Stored& stored) {
     if (declared.empty()) return;
     for (size_t w = 0; w < weights_.size(); ++w) {
       if (weights_[w].opaque || weights_[w].format.is_dense()) continue;
@@ -130,16 +134,16 @@ class SchemeCheck {
 
   void compressed_tensors(const Scheme& scheme) {
     constexpr const char* kMethod = "compressed-tensors";
-    static const std::set<std::string> known = {"pack-quantized", "mxfp4-pack-quantized", "nvfp4-pack-quantized",
-                                                "mxfp8-quantized", "float-quantized"};
-    if (std::ranges::includes(known, scheme.formats))
+    const auto known = [](const std::string& name) {
+      return name.ends_with("pack-quantized") || name == "float-quantized";
+    };
+    if (std::ranges::all_of(scheme.formats, known))
       compare("format", scheme.formats, kMethod, [](const Format& format) {
         const char* name = compressed_tensors_format(format);
         return std::string(name == nullptr ? "" : name);
       });
     compare("type", scheme.types, kMethod, [](const Format& format) {
-      const bool integer = format.element == Element::kInt4 || format.element == Element::kInt8;
-      return std::string(integer ? "int" : "float");
+      return std::string(code_shape(format) == CodeShape::kSignMagnitude ? "float" : "int");
     });
     std::set<std::string> sizes;
     for (const int64_t size : scheme.group_sizes) sizes.insert(std::to_string(size));
@@ -162,7 +166,7 @@ class SchemeCheck {
     compare("targets", declared, "compressed-tensors", [](const Format&) { return std::string("Linear"); });
   }
 
-  void fp8(const std::string& declared) {
+  void eight_bit_floats(const std::string& declared, const std::string& method) {
     const auto kind = [](std::string_view name) {
       return name.find("e5m2") != std::string_view::npos   ? "e5m2"
              : name.find("e4m3") != std::string_view::npos ? "e4m3"
@@ -170,7 +174,7 @@ class SchemeCheck {
     };
     const std::string known = kind(declared);
     if (known.empty()) return;
-    compare("fmt", {known}, "fp8", [](const Format& format) {
+    compare("fmt", {known}, method, [](const Format& format) {
       return std::string(format.element == Element::kE4M3 ? "e4m3" : format.element == Element::kE5M2 ? "e5m2" : "");
     });
   }
