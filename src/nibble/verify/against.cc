@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <unordered_map>
 
@@ -57,15 +58,35 @@ std::vector<std::pair<uint64_t, uint64_t>> sample_runs(const Format& format, uin
   return result;
 }
 
+constexpr std::array kLibraries = {BitExact::kCompressedTensors, BitExact::kModelOpt, BitExact::kGgml};
+
+// Every way in which weights may have come into `format`. A search is never worse than its rule.
+std::vector<Rounding> roundings_of(const Format& format) {
+  std::vector<Rounding> roundings;
+  for (const ScaleRule* rule : scale_rules()) {
+    if (rule->applies(format)) roundings.push_back({{rule, false}, BitExact::kNone});
+  }
+  for (const BitExact library : kLibraries) {
+    const std::string_view rule = bit_exact_rule(library, format);
+    if (!rule.empty()) roundings.push_back({parse_rule(rule, format), library});
+  }
+  return roundings;
+}
+
+// What the manifest has about one matrix.
+struct Record {
+  const SecondScaleChange* change = nullptr;  // of the second-level scale
+  std::optional<Rounding> rounding;           // if it names a rule that gives `format`
+};
+
 class Comparison {
  public:
-  // `recorded`: the second-level scale's change, or null.
-  Comparison(const VerifyContext& context, const MatrixPlace& own, const MatrixPlace& base,
-             const SecondScaleChange* recorded)
+  Comparison(const VerifyContext& context, const MatrixPlace& own, const MatrixPlace& base, const Record& record)
       : context_(context),
         own_(own),
         base_(base),
-        recorded_(recorded),
+        recorded_(record.change),
+        rounding_(record.rounding),
         own_weight_(context.model->table.weights()[own.weight]),
         base_weight_(context.base_model->table.weights()[base.weight]) {}
 
@@ -120,9 +141,7 @@ class Comparison {
       row->off_record = off_record.rel_rmse();
       return;
     }
-    const Expected expected = this->expected(amax);
-    row->expected_rel_rmse = expected.rel_rmse;
-    if (recorded_ != nullptr) row->change_rel_rmse = expected.change;
+    expect(amax, row);
   }
 
   // A BASE with another second-level scale is not what was changed, and stays as it is.
@@ -134,7 +153,7 @@ class Comparison {
     return rows_at_once(own_weight_, 0) == own_weight_.rows() || rows_at_once(base_weight_, 0) == base_weight_.rows();
   }
 
-  Expected expected(float amax) {
+  void expect(float amax, AgainstRow* row) const {
     const Format& format = own_weight_.format;
     std::vector<float> rows;
     uint64_t count = 0;
@@ -143,14 +162,32 @@ class Comparison {
       rows.insert(rows.end(), part.begin(), part.end());
       count += run;
     }
-    const auto found = expected_errors(format, rows, count, amax, recorded_);
-    return found.value_or(Expected{family_of(format).typical_rel_rmse(format), 0});
+    const auto errors = [&](const Rounding& rounding) {
+      return expected_errors(format, rows, count, amax, recorded_, rounding, base_weight_.format.element);
+    };
+    std::optional<Expected> found = rounding_ ? errors(*rounding_) : std::nullopt;
+    const bool as_recorded = found.has_value();
+    if (!found) found = errors({});
+    const Expected expected = found.value_or(Expected{family_of(format).typical_rel_rmse(format), 0});
+    row->expected_rel_rmse = expected.rel_rmse;
+    if (recorded_ != nullptr) row->change_rel_rmse = expected.change;
+    if (found && !format.is_dense()) row->rule = (as_recorded ? *rounding_ : Rounding{}).name(format);
+    if (as_recorded || format.is_dense() || !is_worse_than_explained(*row)) return;
+    // Somebody else's rule, and nothing says which.
+    for (const Rounding& other : roundings_of(format)) {
+      const auto error = errors(other);
+      if (!error || error->rel_rmse <= row->expected_rel_rmse) continue;
+      row->default_rel_rmse = expected.rel_rmse;
+      row->expected_rel_rmse = error->rel_rmse;
+      row->rule = other.name(format);
+    }
   }
 
   const VerifyContext& context_;
   const MatrixPlace& own_;
   const MatrixPlace& base_;
   const SecondScaleChange* recorded_;
+  const std::optional<Rounding> rounding_;
   const Weight& own_weight_;
   const Weight& base_weight_;
 };
@@ -164,34 +201,62 @@ void enlarge_second_level(const SecondScaleChange& recorded, EncodedMatrix* matr
   rescale(*matrix, larger);
 }
 
-// The changes of second-level scales that the manifest records, by weight and slice.
-class RecordedChanges {
+// What the manifest records, by weight and slice.
+class Records {
  public:
-  explicit RecordedChanges(const StoredManifest* manifest) {
+  explicit Records(const StoredManifest* manifest) {
     if (manifest == nullptr) return;
+    for (const BitExact library : kLibraries) {
+      if (library_name(library) == manifest->bit_exact_with) library_ = library;
+    }
     for (const RecordedTensor& tensor : manifest->tensors) {
-      if (!tensor.second_scales.empty()) by_name_.emplace(tensor.name, &tensor.second_scales);
+      if (!tensor.second_scales.empty() || !tensor.rule.empty()) by_name_.emplace(tensor.name, &tensor);
     }
   }
 
-  const SecondScaleChange* find(const std::string& name, uint64_t slice) const {
-    const auto found = by_name_.find(name);
-    if (found == by_name_.end()) return nullptr;
-    const auto& changes = *found->second;
+  Record find(const Weight& weight, uint64_t slice) const {
+    Record record;
+    const auto found = by_name_.find(weight.name);
+    if (found == by_name_.end()) return record;
+    const RecordedTensor& tensor = *found->second;
+    const auto& changes = tensor.second_scales;
     const auto change = std::find_if(changes.begin(), changes.end(), [&](const auto& c) { return c.slice == slice; });
-    return change == changes.end() ? nullptr : &*change;
+    if (change != changes.end()) record.change = &*change;
+    record.rounding = rounding(tensor.rule, weight.format);
+    return record;
   }
 
  private:
-  std::unordered_map<std::string, const std::vector<SecondScaleChange>*> by_name_;
+  // A rule that is unknown or of another format records nothing.
+  std::optional<Rounding> rounding(const std::string& rule, const Format& format) const {
+    if (rule.empty() || format.is_dense()) return std::nullopt;
+    try {
+      NamedRule named = parse_rule(rule, format);
+      const bool by_library = library_ != BitExact::kNone && bit_exact_rule(library_, format) == rule;
+      named.mse = false;  // a search is never worse
+      return Rounding{named, by_library ? library_ : BitExact::kNone};
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  BitExact library_ = BitExact::kNone;
+  std::unordered_map<std::string_view, const RecordedTensor*> by_name_;
 };
 
 }  // namespace
 
+std::string Rounding::name(const Format& format) const {
+  std::string text = rule.rule == nullptr ? default_rule(format).name() : rule.name();
+  if (bit_exact != BitExact::kNone) text += fmt::format(", bit-exact with {}", library_name(bit_exact));
+  return text;
+}
+
 std::optional<Expected> expected_errors(const Format& format, const std::vector<float>& rows, uint64_t count,
-                                        float amax, const SecondScaleChange* recorded) {
+                                        float amax, const SecondScaleChange* recorded, const Rounding& rounding,
+                                        Element type) {
   const uint64_t cols = count == 0 ? 0 : rows.size() / count;
-  const DenseView view = view_of(rows, count, cols);
+  DenseView view = view_of(rows, count, cols);
   std::vector<float> decoded(rows.size());
   if (format.is_dense()) {
     EncodedMatrix dense = EncodedMatrix::make(format, count, cols);
@@ -200,9 +265,20 @@ std::optional<Expected> expected_errors(const Format& format, const std::vector<
     return Expected{difference(rows, decoded).rel_rmse(), 0};
   }
   if (family_of(format).default_rule.empty() || check_shape(format, count, cols)) return std::nullopt;
-  const Quantizer quantizer({format, default_rule(format)});
+  const Quantizer quantizer({.format = format,
+                             .rule = rounding.rule.rule == nullptr ? default_rule(format) : rounding.rule,
+                             .bit_exact = rounding.bit_exact});
+  // A library's arithmetic is that of the weight's type, which is BF16 where the base is quantized itself.
+  if (type != Element::kF32 && type != Element::kF16) type = Element::kBF16;
+  std::vector<std::byte> narrowed;
+  if (rounding.bit_exact != BitExact::kNone && type != Element::kF32) {
+    const uint64_t row_bytes = cols * element_bits(type) / 8;
+    narrowed.resize(count * row_bytes);
+    convert(view, type, narrowed.data());
+    view = {narrowed.data(), type, count, cols, row_bytes};
+  }
   EncodedMatrix matrix = EncodedMatrix::make(format, count, cols);
-  matrix.tensor_scale = quantizer.tensor_scale(amax);
+  matrix.tensor_scale = quantizer.tensor_scale(amax, type);
   MutableEncodedView out = matrix.mutable_view();
   if (quantizer.encode(view, matrix.tensor_scale, out, nullptr)) return std::nullopt;
   decode(matrix, decoded);
@@ -235,13 +311,13 @@ std::vector<AgainstRow> compare_with_base(const VerifyContext& context) {
     pairs.emplace_back(i, partner);
     bytes += own.places()[i].rows * own.places()[i].cols;
   }
-  const RecordedChanges recorded(context.manifest);
+  const Records records(context.manifest);
   std::vector<AgainstRow> rows(pairs.size());
   Progress progress("compare", bytes, context.options->quiet);
   parallel_for(pairs.size(), context.options->threads, [&](uint64_t i) {
     const MatrixPlace& place = own.places()[pairs[i].first];
-    const std::string& name = context.model->table.weights()[place.weight].name;
-    rows[i] = Comparison(context, place, *pairs[i].second, recorded.find(name, place.slice)).run();
+    const Weight& weight = context.model->table.weights()[place.weight];
+    rows[i] = Comparison(context, place, *pairs[i].second, records.find(weight, place.slice)).run();
     progress.add(place.rows * place.cols);
   });
   return rows;

@@ -29,7 +29,7 @@ void add_recorded(const VerifyContext& context, std::vector<bool>* proved) {
   }
   std::unordered_set<std::string_view> rounded;
   for (const RecordedTensor& tensor : context.manifest->tensors) {
-    if (tensor.rounded) rounded.insert(tensor.name);
+    if (!tensor.rule.empty()) rounded.insert(tensor.name);
   }
   const auto& weights = context.model->table.weights();
   for (size_t w = 0; w < weights.size(); ++w) {

@@ -2,8 +2,7 @@
 // wrong about unusual ones, so it leaves out what is proved:
 //   * the comparison with BASE found it as near as its format explains; or
 //   * this program rounded it, as the manifest's rule says, and all its bytes are the recorded ones. What was only
-//   moved
-//     or copied has its source's faults, recorded or not.
+//     moved or copied has its source's faults, recorded or not.
 #pragma once
 
 #include <vector>

@@ -24,12 +24,13 @@ TinyCheckpoint large() {
   return tiny;
 }
 
-// Weights of two values: every block reaches the largest code.
-TinyCheckpoint two_valued() {
+// Normal weights and, in every block of 32, one that is much larger: every block reaches the largest code, and once.
+TinyCheckpoint one_large() {
   TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
   for (const std::string& name : tiny.matching(kExperts)) {
     std::vector<float> values = tiny.values(name);
-    for (float& x : values) x = std::copysign(0.75f, x);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = i % 32 == 5 ? std::copysign(0.75f, values[i]) : std::clamp(4 * values[i], -0.6f, 0.6f);
     tiny.set_values(name, values);
   }
   return tiny;
@@ -77,7 +78,7 @@ struct Case {
 
 std::vector<Case> cases() {
   return {{"scale-direction", "int4-g32", large()},
-          {"scale-order", "mxfp4", two_valued()},
+          {"scale-order", "mxfp4", one_large()},
           {"nibble-order", "int4-g32", exchanged()},
           {"code-encoding", "int4-g32", at_the_ends()}};
 }

@@ -75,15 +75,18 @@ uint64_t count_zeros(const Format& format, const WeightStats& stats) {
   return zeros;
 }
 
-// Blocks that decode to zero because of their scale, although a code says otherwise.
+// The largest code of each block, and blocks whose scale contradicts it: zero where a code says otherwise, or negative
+// where no code reaches the one extreme that has no opposite.
 class BlockCounter {
  public:
-  // `zero_scales`: whether any scale of the rows can be zero.
-  BlockCounter(const EncodedMatrix& m, bool zero_scales, WeightStats* stats)
+  // `zero_scales`, `negative_scales`: whether any scale of the rows can be such.
+  BlockCounter(const EncodedMatrix& m, bool zero_scales, bool negative_scales, WeightStats* stats)
       : m_(m),
         stats_(stats),
         maxima_(m.format, m.cols),
-        can_be_dead_(zero_scales && m.format.zero == ZeroPoint::kNone) {
+        can_be_dead_(zero_scales && m.format.zero == ZeroPoint::kNone),
+        can_be_negative_(negative_scales),
+        extreme_(static_cast<uint8_t>(1U << (element_bits(m.format.element) - 1))) {
     stats->block_max_histogram.assign(element_bits(m.format.element) == 8 ? 129 : 16, 0);
     row_.resize(maxima_.blocks());
     block_row_.resize(maxima_.blocks());
@@ -110,6 +113,8 @@ class BlockCounter {
       ++stats_->block_max_histogram[block_row_[b]];
       if (can_be_dead_ && block_row_[b] != 0 && scale_value(m_.format.scale, scales + b * size) == 0)
         ++stats_->dead_blocks;
+      if (can_be_negative_ && block_row_[b] != extreme_ && scale_value(m_.format.scale, scales + b * size) < 0)
+        ++stats_->negative_short_blocks;
     }
     stats_->blocks += block_row_.size();
   }
@@ -118,6 +123,8 @@ class BlockCounter {
   WeightStats* stats_;
   BlockMaxima maxima_;
   bool can_be_dead_;  // with zero points code 0 is no zero
+  bool can_be_negative_;
+  uint8_t extreme_;
   std::vector<uint8_t> row_, block_row_;
 };
 
@@ -146,7 +153,7 @@ void add_rows(const EncodedMatrix& rows, const RowPlace& place, WeightStats* sta
     add_scales(rows.scales, format.scale, scale_row * format.scale_cols(rows.cols), &stats->scales);
   }
   if (!blocks_are_plain(rows)) return;
-  BlockCounter(rows, !own_scales || stats->scales.zeros > 0, stats).run();
+  BlockCounter(rows, !own_scales || stats->scales.zeros > 0, !own_scales || stats->scales.negatives > 0, stats).run();
   if (format.zero != ZeroPoint::kCode) return;
   measure_shifts(rows, stats);
   add_zero_classes(rows, &stats->zero_classes);

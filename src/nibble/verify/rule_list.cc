@@ -16,6 +16,7 @@
   ROW(kPackedWithoutHome)        \
   ROW(kParallelCut)              \
   ROW(kConfigContradiction)      \
+  ROW(kConfigScheme)             \
   ROW(kManifestHash)             \
   ROW(kAgainst)
 

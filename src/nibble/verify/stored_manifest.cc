@@ -88,6 +88,8 @@ class ManifestReader {
     Members(&scan_, source_).each([&](std::string_view key) {
       if (key == "contract") {
         manifest.contract = scan_.peek() == JsonKind::kString ? scan_.string() : scan_.skip();
+      } else if (key == "recipe" && scan_.peek() == JsonKind::kObject) {
+        manifest.bit_exact_with = library();
       } else if (key == "outputs") {
         list(key, [&] { manifest.outputs.push_back(file()); });
       } else if (key == "tensors") {
@@ -113,6 +115,17 @@ class ManifestReader {
     if (scan_.peek() != JsonKind::kString)
       throw malformed(source_, "`" + std::string(key) + "` of an entry of the manifest is no text");
     return scan_.string();
+  }
+
+  // Of the recipe only this is looked at (recorded_run.h wants all of it).
+  std::string library() {
+    std::string name;
+    Members(&scan_, source_).each([&](std::string_view key) {
+      if (key != "bit_exact_with" || scan_.peek() != JsonKind::kString) return false;
+      name = scan_.string();
+      return true;
+    });
+    return name;
   }
 
   RecordedFile file() {
@@ -149,12 +162,8 @@ class ManifestReader {
         tensor.second_scales = read_scale_changes(row, source_).second_scales;
         return true;
       }
-      if (key == "rule") {
-        tensor.rounded = !text(key).empty();
-        return true;
-      }
-      if (key != "name" && key != "format") return false;
-      (key == "name" ? tensor.name : tensor.format) = text(key);
+      if (key != "name" && key != "format" && key != "rule") return false;
+      (key == "name" ? tensor.name : key == "format" ? tensor.format : tensor.rule) = text(key);
       return true;
     });
     if (tensor.name.empty()) throw malformed(source_, "an entry of the manifest's tensors lacks `name`");

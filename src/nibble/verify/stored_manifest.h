@@ -24,13 +24,14 @@ struct RecordedFile {
 struct RecordedTensor {
   std::string name;                              // logical, as Weight::name
   std::string format;                            // Format::name, or "" where nothing is recorded
-  bool rounded = false;                          // by a scale rule, which is recorded; else copied, moved or recast
+  std::string rule;                              // that rounded it; "": copied, moved or recast
   std::vector<SecondScaleChange> second_scales;  // --unify-scales
 };
 
 struct StoredManifest {
-  std::string path;      // for messages
-  std::string contract;  // version of the bytes that a recipe gives
+  std::string path;            // for messages
+  std::string contract;        // version of the bytes that a recipe gives
+  std::string bit_exact_with;  // the recipe's library (numerics' library_name), or ""
   std::vector<RecordedFile> outputs;
   std::vector<RecordedTensor> tensors;
 

@@ -51,8 +51,8 @@ TEST(StoredManifest, ARuleSaysThatAWeightWasRounded) {
       "nibble.json", &findings);
   ASSERT_TRUE(manifest.has_value());
   ASSERT_EQ(manifest->tensors.size(), 4u);
-  EXPECT_TRUE(manifest->tensors[0].rounded);
-  for (const size_t i : {1u, 2u, 3u}) EXPECT_FALSE(manifest->tensors[i].rounded);
+  EXPECT_EQ(manifest->tensors[0].rule, "mx.even");
+  for (const size_t i : {1u, 2u, 3u}) EXPECT_EQ(manifest->tensors[i].rule, "");
 }
 
 TEST(StoredManifest, NullIsAsGoodAsAbsent) {

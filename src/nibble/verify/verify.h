@@ -32,7 +32,12 @@ struct AgainstRow {
   uint32_t weight = 0;   // index into the model's table
   bool rounded = false;  // its format is not the base's: an error is expected
   double rel_rmse = 0, snr_db = 0;
-  double expected_rel_rmse = 0;  // what the format gives on these base weights with its default rule
+  double expected_rel_rmse = 0;  // what the format gives on these base weights with `rule`
+  // The recorded one, or the format's default; "" where no rule is at work. Where neither is known to have been used
+  // and the default does not explain the error, the worst of the format's rules, and `default_rel_rmse` is the
+  // default's.
+  std::string rule;
+  std::optional<double> default_rel_rmse;
   // --unify-scales: the error that the manifest's record of a changed second-level scale explains by itself. The
   // expected error holds it.
   std::optional<double> change_rel_rmse;

@@ -38,6 +38,7 @@ void merge(const WeightStats& from, WeightStats* to) {
   add_histogram(from.block_max_histogram, &to->block_max_histogram);
   to->blocks += from.blocks;
   to->dead_blocks += from.dead_blocks;
+  to->negative_short_blocks += from.negative_short_blocks;
   to->scales.merge(from.scales);
   to->input_scales.merge(from.input_scales);
   to->zero_points += from.zero_points;

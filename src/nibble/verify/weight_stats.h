@@ -45,7 +45,8 @@ struct WeightStats {
   // Largest magnitude code of each block (code_stats.h): 16 or 129 entries.
   std::vector<uint64_t> block_max_histogram;
   uint64_t blocks = 0;
-  uint64_t dead_blocks = 0;  // blocks with scale zero that hold a code that is not
+  uint64_t dead_blocks = 0;            // blocks with scale zero that hold a code that is not
+  uint64_t negative_short_blocks = 0;  // blocks with a scale below zero and no code of the one largest magnitude
   ScaleStats scales;
   ScaleStats input_scales;  // static activation scales
   SecondLevel level = SecondLevel::kNone;

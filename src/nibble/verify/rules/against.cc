@@ -1,4 +1,5 @@
-// What is worse than its format explains. The expected error is measured on BASE's own rows (against.h); a matrix is
+// What is worse than its format explains. The expected error is measured on BASE's own rows (against.h) with the rule
+// that the manifest records; a matrix is
 // reported when its relative error exceeds 1.5 times that plus 0.02, which leaves room for other scale rules and for
 // calibrated methods that trade weight error for output error. A matrix in BASE's own format is expected to be equal,
 // or equal to what the manifest's record of changed scales makes of BASE.
@@ -27,6 +28,7 @@ FindingValues values_of(const AgainstRow& row) {
                        {"limit", short_number(explained_error(row))},
                        {"snr_db", short_number(row.snr_db)},
                        {"format", row.format}};
+  if (!row.rule.empty()) values.emplace_back("rule", row.rule);
   if (row.off_record) values.emplace_back("off_record", short_number(*row.off_record));
   return values;
 }
@@ -34,8 +36,8 @@ FindingValues values_of(const AgainstRow& row) {
 std::string row_message(const AgainstRow& row) {
   if (row.rounded)
     return fmt::format(
-        "relative error {:.3g} against BASE where {} gives {:.3g} on the same weights: quantize this tensor again",
-        row.rel_rmse, row.format, row.expected_rel_rmse);
+        "relative error {:.3g} against BASE where {}{} gives {:.3g} on the same weights: quantize this tensor again",
+        row.rel_rmse, row.format, row.rule.empty() ? "" : fmt::format(" ({})", row.rule), row.expected_rel_rmse);
   if (row.off_record)
     return fmt::format(
         "differs by {:.3g} from what the recorded change of its second-level scale makes of BASE: copy it and "
@@ -68,6 +70,19 @@ void warn_of_costly_change(const VerifyContext& context, const AgainstRow& row, 
       fmt::format("the recorded change of its second-level scale costs a relative error of {:.3g}, more than {} itself "
                   "({:.3g}): quantize again without --unify-scales",
                   *row.change_rel_rmse, row.format, typical),
+      values_of(row));
+  finding.tensor = row.name;
+  findings->push_back(std::move(finding));
+}
+
+// Nothing records the rule, and another one than the default gives such errors: it may be meant.
+void warn_of_other_rule(const VerifyContext& context, const AgainstRow& row, Findings* findings) {
+  if (!row.default_rel_rmse) return;
+  Finding finding = weight_finding(
+      context, row.weight, Severity::kWarning, kName,
+      fmt::format("relative error {:.3g} against BASE: more than the default rule of {} gives on the same weights "
+                  "({:.3g}), and no more than {} ({:.3g}). Quantize this tensor again unless such a rule was meant",
+                  row.rel_rmse, row.format, *row.default_rel_rmse, row.rule, row.expected_rel_rmse),
       values_of(row));
   finding.tensor = row.name;
   findings->push_back(std::move(finding));
@@ -115,6 +130,7 @@ void check(const VerifyContext& context, Findings* findings) {
     ++tally.all;
     if (!is_worse_than_explained(row)) {
       warn_of_costly_change(context, row, findings);
+      warn_of_other_rule(context, row, findings);
       continue;
     }
     ++tally.bad;

@@ -3,7 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "nibble/verify/verify_for_test.h"
+#include "nibble/base/log.h"
+#include "nibble/verify/rederive_for_test.h"
 
 namespace nibble {
 namespace {
@@ -21,6 +22,99 @@ TEST(Against, GoodOnesPassInEveryFormat) {
     EXPECT_TRUE(of_rule(report, "against").empty()) << format << text_of(report.findings);
     EXPECT_TRUE(of_rule(report, "against-layer").empty()) << format;
     EXPECT_EQ(report.against.size(), 45u);
+  }
+}
+
+// Weights on which rules of one format differ: the recorded one is the yardstick, and without a record none is blamed
+// that may have been meant.
+class AgainstRecord : public ::testing::Test {
+ protected:
+  using Draw = float (*)(float normal, size_t index);
+
+  void SetUp() override { log::set_level(log::Level::kOff); }
+
+  void make(Draw draw, const char* format, const char* rule, BitExact library) const {
+    for (const Path& folder : {source(), target()}) std::filesystem::remove_all(folder);
+    TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+    for (const std::string& name : tiny.matching("*.mlp.experts.*")) {
+      std::vector<float> values = tiny.values(name);
+      for (size_t i = 0; i < values.size(); ++i) values[i] = draw(values[i], i);
+      tiny.set_values(name, values);
+    }
+    tiny.write(source());
+    QuantizeRequest request = request_for(source(), target(), format);
+    request.bit_exact = library;
+    request.rule =
+        parse_rule(library == BitExact::kNone ? rule : bit_exact_rule(library, request.format), request.format);
+    quantize(request);
+  }
+  VerifyReport verified() const {
+    VerifyOptions options;
+    options.against = source();
+    return verify_quietly(target(), options);
+  }
+  Path source() const { return dir_ / "source"; }
+  Path target() const { return dir_ / "target"; }
+
+  TempDir dir_;
+};
+
+float ternary(float x, size_t) { return std::fabs(x) < 0.02f ? 0 : std::copysign(0.02f, x); }
+float constant(float, size_t) { return 0.01f; }
+float one_large(float x, size_t i) { return i == 0 ? 50 : x; }
+float power_of_two(float x, size_t) { return std::copysign(std::exp2(std::round(std::log2(std::fabs(x) + 1e-9f))), x); }
+
+TEST_F(AgainstRecord, TheRecordedRuleExplains) {
+  struct Case {
+    Draw draw;
+    const char *format, *rule;
+    BitExact library = BitExact::kNone;
+  };
+  const std::vector<Case> cases = {{ternary, "fp8-block", "fp8.ue8m0"},
+                                   {constant, "fp8-block", "fp8.ue8m0"},
+                                   {one_large, "fp8-block", "fp8.ue8m0"},
+                                   {one_large, "nvfp4", "nv.single"},
+                                   {power_of_two, "nvfp4", "nv.single"},
+                                   {ternary, "nvfp4", "", BitExact::kCompressedTensors},
+                                   {constant, "nvfp4", "", BitExact::kCompressedTensors}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(std::string(one.format) + " " + one.rule + " " + std::to_string(&one - cases.data()));
+    make(one.draw, one.format, one.rule, one.library);
+    EXPECT_TRUE(of_rule(verified(), "against").empty()) << text_of(of_rule(verified(), "against"));
+    std::filesystem::remove(target() / "nibble.json");
+    const VerifyReport report = verified();
+    EXPECT_TRUE(report.ok) << text_of(report.findings);
+    for (const Finding& finding : of_rule(report, "against")) EXPECT_EQ(finding.severity, Severity::kWarning);
+  }
+}
+
+TEST_F(AgainstRecord, AndNothingBeyondIt) {
+  make(ternary, "fp8-block", "fp8.ue8m0", BitExact::kNone);
+  TinyCheckpoint tiny = TinyCheckpoint::load(target());
+  tiny.scale_values("model.layers.1.mlp.experts.2.up_proj.weight_scale", 1.25f);
+  tiny.write(target());
+  for (const bool manifest : {true, false}) {
+    if (!manifest) std::filesystem::remove(target() / "nibble.json");
+    const Findings found = of_severity(verified(), Severity::kError);
+    const auto of_up = std::ranges::count_if(found, [](const Finding& f) {
+      return f.rule == "against" && f.tensor == "model.layers.1.mlp.experts.2.up_proj.weight";
+    });
+    EXPECT_EQ(of_up, 1) << text_of(found);
+  }
+}
+
+// The default rule is recorded, and another one's error is no excuse; a record that makes no sense is none.
+TEST_F(AgainstRecord, AnotherRuleThanTheRecordedOneIsAFault) {
+  make(ternary, "fp8-block", "fp8.ue8m0", BitExact::kNone);
+  std::string text = read_text(target() / "nibble.json", 1 << 24);
+  for (const auto& [name, errors] : {std::pair{"fp8.amaxx", 0}, {"fp8.amax", 21}}) {
+    std::string changed = text;
+    for (size_t at = 0; (at = changed.find("\"fp8.ue8m0\"", at)) != std::string::npos; ++at)
+      changed.replace(at, 11, "\"" + std::string(name) + "\"");
+    write_atomically(target() / "nibble.json", std::string_view(changed));
+    const Findings found = of_rule(verified(), "against");
+    EXPECT_EQ(std::ranges::count_if(found, [](const Finding& f) { return f.severity == Severity::kError; }), errors)
+        << text_of(found);
   }
 }
 

@@ -58,11 +58,14 @@ void check_declared(const VerifyContext& context, Findings* findings) {
          Severity::kWarning, {}, findings);
 }
 
+// These quantize every linear layer that is not listed; of the others an empty list says little.
+bool needs_list(const QuantHints& hints) { return hints.method == "compressed-tensors" || hints.method == "modelopt"; }
+
 void check(const VerifyContext& context, Findings* findings) {
   const QuantHints& hints = context.model->table.hints();
   const auto& weights = context.model->table.weights();
   if (hints.source.empty()) check_declared(context, findings);
-  if (hints.source.empty() || hints.excluded.empty()) return;
+  if (hints.source.empty() || (hints.excluded.empty() && !needs_list(hints))) return;
   // Only there an entry means exactly one module.
   const IgnoreList list(hints.excluded, hints.method != "compressed-tensors");
   for (const std::string& entry : list.invalid())
@@ -98,7 +101,7 @@ void check(const VerifyContext& context, Findings* findings) {
       fmt::format("{} modules are stored in 16 or 32 bits (this is the first) but not listed as unquantized: engines "
                   "that go by the list look for their scales. List them",
                   dense.count),
-      Severity::kNote, {}, findings);
+      hints.excluded.empty() ? Severity::kWarning : Severity::kNote, {}, findings);
 }
 
 }  // namespace

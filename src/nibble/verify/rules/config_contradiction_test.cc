@@ -67,5 +67,20 @@ TEST(ConfigContradiction, UnquantizedButNotListedIsANote) {
   EXPECT_EQ(value_of(found[0], "modules"), "8");  // q, k, v, o of two layers; the router is left out
 }
 
+TEST(ConfigContradiction, AnEmptyListOverUnquantizedLayersIsAWarning) {
+  for (const auto& [layout, format] : {std::pair{"compressed-tensors", "nvfp4"}, std::pair{"modelopt", "nvfp4"}}) {
+    TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+    tiny.quantize(layout, format);
+    Json& settings = tiny.config()["quantization_config"];
+    for (const char* key : {"ignore", "exclude_modules"}) {
+      if (settings.contains(key)) settings[key] = Json::array();
+    }
+    const Findings found = of_rule(verify_tiny(tiny), "config-contradiction");
+    ASSERT_EQ(found.size(), 1u) << layout << text_of(found);
+    EXPECT_EQ(found[0].severity, Severity::kWarning);
+    EXPECT_EQ(value_of(found[0], "modules"), "8");
+  }
+}
+
 }  // namespace
 }  // namespace nibble

@@ -1,11 +1,15 @@
 // NaN and infinity wherever they may stand, and scales below zero. One such value in one weight makes every output that
-// passes it NaN, so all of these are errors. Scales of both signs are legal where the rule is to make the extreme of a
-// block the one code that has no opposite (GGUF's containers, and some quantizers of offset codes): then nearly every
-// block reaches it.
+// passes it NaN, so all of these are errors. Scales below zero are legal where the rule is to make the extreme of a
+// block the one code that has no opposite (GGUF's containers, and some quantizers of offset codes): then every block
+// that is not zero reaches it, those under a negative scale without exception.
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string_view>
+#include <unordered_map>
 
+#include "nibble/base/error.h"
+#include "nibble/numerics/scale_rule.h"
 #include "nibble/verify/code_stats.h"
 #include "nibble/verify/rule_helpers.h"
 
@@ -44,18 +48,66 @@ void check_codes(const VerifyContext& context, size_t w, const WeightStats& stat
                    {{"codes", codes}, {"count", std::to_string(bad)}, {"elements", std::to_string(stats.elements)}}));
 }
 
-bool signs_are_meant(const VerifyContext& context, size_t w, const WeightStats& stats) {
-  const Format& format = context.model->table.weights()[w].format;
-  if (code_shape(format) != CodeShape::kOffset || scale_type_bytes(format.scale) == 1) return false;
-  if (context.checkpoint->container() == Container::kGguf) return true;
-  const size_t extreme = stats.code_histogram.size() / 2;
-  if (stats.blocks < 16 || stats.block_max_histogram.size() <= extreme) return false;
-  const auto share = [](uint64_t part, uint64_t whole) {
-    return static_cast<double>(part) / static_cast<double>(whole);
-  };
-  const double negative = share(stats.scales.negatives, stats.scales.count);
-  return share(stats.block_max_histogram[extreme], stats.blocks) > 0.95 && negative > 0.2 && negative < 0.8;
+// Does the rule of this name give the scale the sign of the extreme?
+bool gives_signs(const std::string& rule, const Format& format) {
+  try {
+    return parse_rule(rule, format).rule->needs == BlockStatsNeeded::kExtreme;
+  } catch (const Error&) {
+    return false;  // unknown here, or of another format
+  }
 }
+
+// Which weights' negative scales are meant.
+class MeantSigns {
+ public:
+  explicit MeantSigns(const VerifyContext& context) : context_(context), weights_(context.model->table.weights()) {
+    if (context.manifest != nullptr) {
+      for (const RecordedTensor& tensor : context.manifest->tensors) {
+        if (!tensor.rule.empty()) rules_.emplace(tensor.name, &tensor.rule);
+      }
+    }
+    for (size_t w = 0; w < weights_.size(); ++w) {
+      if (context.scan->weights[w].scales.negatives == 0 || !may_have_signs(w)) continue;
+      const Verdict verdict = judge(w);
+      seen_meant_ = seen_meant_ || verdict == Verdict::kMeant;
+      seen_faulty_ = seen_faulty_ || verdict == Verdict::kFaulty;
+    }
+  }
+
+  bool contains(size_t w) const {
+    if (!may_have_signs(w)) return false;
+    const Verdict verdict = judge(w);
+    // Of a weight that was not sampled the others tell.
+    return verdict == Verdict::kUnseen ? seen_meant_ && !seen_faulty_ : verdict == Verdict::kMeant;
+  }
+
+ private:
+  enum class Verdict : uint8_t { kMeant, kFaulty, kUnseen };
+
+  bool may_have_signs(size_t w) const {
+    const Format& format = weights_[w].format;
+    return !weights_[w].opaque && !format.is_dense() && code_shape(format) == CodeShape::kOffset &&
+           scale_type_bytes(format.scale) != 1;
+  }
+
+  Verdict judge(size_t w) const {
+    const WeightStats& stats = context_.scan->weights[w];
+    if (context_.checkpoint->container() == Container::kGguf || (*context_.proved)[w]) return Verdict::kMeant;
+    if (stats.negative_short_blocks != 0) return Verdict::kFaulty;
+    const auto rule = rules_.find(weights_[w].name);
+    if (rule != rules_.end() && gives_signs(*rule->second, weights_[w].format)) return Verdict::kMeant;
+    const size_t extreme = stats.code_histogram.size() / 2;
+    const uint64_t live = stats.blocks == 0 ? 0 : stats.blocks - stats.block_max_histogram[0];
+    if (live == 0) return stats.sampled ? Verdict::kUnseen : Verdict::kFaulty;
+    const auto full = static_cast<double>(stats.block_max_histogram[extreme]);
+    return full > 0.95 * static_cast<double>(live) ? Verdict::kMeant : Verdict::kFaulty;
+  }
+
+  const VerifyContext& context_;
+  const std::vector<Weight>& weights_;
+  std::unordered_map<std::string_view, const std::string*> rules_;
+  bool seen_meant_ = false, seen_faulty_ = false;
+};
 
 void check_scales(const VerifyContext& context, size_t w, PartKind part, const ScaleStats& scales, const char* what,
                   Findings* findings) {
@@ -86,6 +138,7 @@ void check_second(const VerifyContext& context, size_t w, const WeightStats& sta
 
 void check(const VerifyContext& context, Findings* findings) {
   const auto& weights = context.model->table.weights();
+  const MeantSigns meant(context);
   for (size_t w = 0; w < weights.size(); ++w) {
     const WeightStats& stats = context.scan->weights[w];
     if (weights[w].opaque) continue;
@@ -95,8 +148,7 @@ void check(const VerifyContext& context, Findings* findings) {
     }
     check_codes(context, w, stats, findings);
     ScaleStats scales = stats.scales;
-    if (scales.negatives != 0 && scales.nans + scales.infinities == 0 && signs_are_meant(context, w, stats))
-      scales.negatives = 0;
+    if (scales.negatives != 0 && scales.nans + scales.infinities == 0 && meant.contains(w)) scales.negatives = 0;
     check_scales(context, w, PartKind::kScales, scales, "scales", findings);
     check_scales(context, w, PartKind::kInputScale, stats.input_scales, "activation scales", findings);
     check_second(context, w, stats, findings);

@@ -3,7 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "nibble/verify/verify_for_test.h"
+#include "nibble/base/log.h"
+#include "nibble/verify/rederive_for_test.h"
 
 namespace nibble {
 namespace {
@@ -71,6 +72,73 @@ TEST(NonFinite, ScalesOfBothSignsThatAreMeant) {
   tiny.set_values(kUp + "weight_scale", scales);
   const VerifyReport report = verify_tiny(tiny);
   EXPECT_TRUE(of_rule(report, "non-finite").empty()) << text_of(report.findings);
+}
+
+// Experts that --rule int4.extreme8 has quantized, from values that make zero blocks, or scales of one sign alone.
+class SignedScales : public ::testing::Test {
+ protected:
+  using Draw = float (*)(float normal, size_t row, size_t col);
+
+  void SetUp() override { log::set_level(log::Level::kOff); }
+
+  void make(Draw draw) const {
+    for (const Path& folder : {source(), target()}) std::filesystem::remove_all(folder);
+    TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+    for (const std::string& name : tiny.matching("*.mlp.experts.*")) {
+      std::vector<float> values = tiny.values(name);
+      const size_t cols = tiny.at(name).shape[1];
+      for (size_t i = 0; i < values.size(); ++i) values[i] = draw(values[i], i / cols, i % cols);
+      tiny.set_values(name, values);
+    }
+    tiny.write(source());
+    QuantizeRequest request = request_for(source(), target(), "int4-g32");
+    request.rule = parse_rule("int4.extreme8", request.format);
+    quantize(request);
+  }
+  Path source() const { return dir_ / "source"; }
+  Path target() const { return dir_ / "target"; }
+
+  TempDir dir_;
+};
+
+TEST_F(SignedScales, AreMeantWhateverTheWeights) {
+  const std::vector<std::pair<const char*, Draw>> good = {
+      {"pruned rows", [](float x, size_t row, size_t) { return row % 2 == 0 ? 0 : x; }},
+      {"positive", [](float x, size_t, size_t) { return std::fabs(x); }},
+      {"constant", [](float, size_t, size_t) { return 0.01f; }},
+      {"identity", [](float, size_t row, size_t col) { return row == col ? 1.0f : 0.0f; }},
+      {"one hot", [](float, size_t row, size_t col) { return row == 3 && col == 5 ? 1.0f : 0.0f; }}};
+  for (const auto& [what, draw] : good) {
+    make(draw);
+    for (const bool manifest : {true, false}) {
+      if (!manifest) std::filesystem::remove(target() / "nibble.json");
+      for (const bool quick : {false, true}) {
+        VerifyOptions options;
+        options.quick = quick;
+        const VerifyReport report = verify_quietly(target(), options);
+        EXPECT_TRUE(of_rule(report, "non-finite").empty())
+            << what << " " << manifest << " " << quick << text_of(report.findings);
+      }
+    }
+  }
+}
+
+// A rule that is recorded does not explain a block that it would not have made.
+TEST_F(SignedScales, ButNotWhereNoCodeIsTheExtreme) {
+  make([](float x, size_t, size_t) { return x; });
+  TinyCheckpoint tiny = TinyCheckpoint::load(target());
+  auto& codes = tiny.at(kUp + "weight_packed").data;
+  std::vector<float> scales = tiny.values(kUp + "weight_scale");
+  std::fill_n(codes.begin(), 16, std::byte{0x87});
+  scales[0] = -std::fabs(scales[0]);
+  tiny.set_values(kUp + "weight_scale", scales);
+  tiny.write(target());
+  for (const bool manifest : {true, false}) {
+    if (!manifest) std::filesystem::remove(target() / "nibble.json");
+    const Findings found = of_rule(verify_quietly(target()), "non-finite");
+    ASSERT_EQ(found.size(), 1u) << manifest;
+    EXPECT_EQ(found[0].tensor, kUp + "weight_scale");
+  }
 }
 
 TEST(NonFinite, NanByteInBlockScalesOfEitherType) {

@@ -13,12 +13,13 @@ namespace {
 using namespace testing;  // NOLINT(google-build-using-namespace): helpers of tests, no header
 
 // C58: the codes of `values` quantized under `used` while `stored` is written down.
-TinyCheckpoint with_scales_in_order(bool right, const char* format, uint64_t size, double lowest, double highest) {
+TinyCheckpoint with_scales_in_order(bool right, const char* format, uint64_t size, double lowest, double highest,
+                                    uint64_t experts = 22) {
   TinyOptions options;
   options.hidden = size;
   options.intermediate = size;
   options.layers = 1;
-  options.experts = 22;
+  options.experts = experts;
   options.heads = 4;
   TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe(options);
   uint64_t index = 0;
@@ -50,8 +51,10 @@ TEST(ScaleOrder, C58_wrong_order_is_proved_from_the_codes) {
 }
 
 TEST(ScaleOrder, OneWeightWithManyBlocksIsEnough) {
-  const Findings found = of_rule(verify_tiny(with_scales_in_order(false, "fp8-block", 512, 100, 1000)), "scale-order");
-  EXPECT_EQ(found.size(), 21u);  // 66 weights of 16 blocks: each by itself
+  const Findings found =
+      of_rule(verify_tiny(with_scales_in_order(false, "fp8-block", 1536, 100, 1000, 2)), "scale-order");
+  ASSERT_EQ(found.size(), 6u);  // 6 weights of 144 blocks: each by itself
+  EXPECT_EQ(value_of(found[0], "weights"), "1");
 }
 
 TEST(ScaleOrder, RightOrderPasses) {
@@ -60,6 +63,80 @@ TEST(ScaleOrder, RightOrderPasses) {
     tiny.quantize("compressed-tensors", format);
     EXPECT_TRUE(of_rule(verify_tiny(tiny), "scale-order").empty()) << format;
   }
+}
+
+using Draw = double (*)(double uniform, uint64_t index);
+
+// Experts of another distribution, quantized in the right order.
+TinyCheckpoint drawn(const char* format, Draw draw) {
+  TinyOptions options;
+  options.hidden = 256;
+  options.intermediate = 128;
+  TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe(options);
+  uint64_t index = 0;
+  for (const std::string& name : tiny.matching("*.mlp.experts.*")) {
+    std::vector<float> values = tiny.values(name);
+    for (float& x : values) {
+      x = static_cast<float>(draw(random_uniform(7, index), index));
+      ++index;
+    }
+    tiny.set_values(name, values);
+  }
+  tiny.quantize("compressed-tensors", format);
+  return tiny;
+}
+
+// Bounds that lie just above a power of two times 5 have a top code in nearly every block.
+TEST(ScaleOrder, BoundedWeightsAreNoFault) {
+  const std::vector<std::pair<const char*, Draw>> good = {
+      {"kaiming uniform", [](double u, uint64_t) { return (2 * u - 1) / std::sqrt(512.0); }},
+      {"uniform", [](double u, uint64_t) { return 0.1 * u - 0.05; }},
+      {"ternary", [](double u, uint64_t) { return u < 0.3   ? -0.022
+                                                  : u < 0.6 ? 0.022
+                                                            : 0; }},
+      {"binary", [](double u, uint64_t) { return u < 0.5 ? -0.022 : 0.022; }},
+      {"constant", [](double, uint64_t) { return 0.022; }},
+      {"one in a block", [](double, uint64_t i) { return i % 32 == 7 ? 0.022 : 0; }},
+      {"full at 448", [](double u, uint64_t) { return (2 * u - 1) * 0.0547; }}};
+  for (const auto& [what, draw] : good) {
+    for (const char* format : {"mxfp4", "mxfp8"}) {
+      const VerifyReport report = verify_tiny(drawn(format, draw));
+      for (const Finding& finding : of_rule(report, "scale-order"))
+        EXPECT_EQ(finding.severity, Severity::kNote) << what << " " << format << text_of(finding);
+    }
+  }
+  // What cannot be told is said once.
+  const Findings notes = of_rule(verify_tiny(drawn("mxfp4", good[0].second)), "scale-order");
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(value_of(notes[0], "weights"), "24");
+  EXPECT_NE(notes[0].message.find("--against"), std::string::npos);
+}
+
+// Codes made with the exact maximum of each block of 32: 2.2 top codes a block, and none without.
+TEST(ScaleOrder, FourBitCodesUnderUnroundedScales) {
+  TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+  const TinyCheckpoint dense = tiny;
+  tiny.quantize("compressed-tensors", "mxfp4");
+  for (const std::string& name : dense.matching("*.mlp.experts.*")) {
+    const std::vector<float> values = dense.values(name);
+    auto& codes = tiny.at(name + "_packed").data;
+    for (size_t begin = 0; begin < values.size(); begin += 32) {
+      float amax = 0;
+      for (size_t i = begin; i < begin + 32; ++i) amax = std::max(amax, std::fabs(values[i]));
+      for (size_t i = begin; i < begin + 32; ++i) {
+        const float x = std::fabs(values[i]) / amax * 6;
+        unsigned code = values[i] < 0 ? 8 : 0;
+        for (const float edge : {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f}) code += x > edge ? 1 : 0;
+        std::byte& byte = codes[i / 2];
+        byte = i % 2 == 0 ? static_cast<std::byte>(code) : byte | static_cast<std::byte>(code << 4);
+      }
+    }
+  }
+  const Findings found = of_rule(verify_tiny(tiny), "scale-order");
+  ASSERT_EQ(found.size(), 1u) << text_of(found);
+  EXPECT_EQ(found[0].severity, Severity::kError);
+  EXPECT_EQ(value_of(found[0], "share"), "100 %");
+  EXPECT_EQ(value_of(found[0], "weights"), "24");
 }
 
 // The same fault with blocks of 32 and four-bit codes: every block reaches 6.
