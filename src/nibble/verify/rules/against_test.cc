@@ -88,6 +88,23 @@ TEST_F(AgainstRecord, TheRecordedRuleExplains) {
   }
 }
 
+// Rows that no sample takes are the only ones that are not exact.
+TEST_F(AgainstRecord, OneRowOfManyExplainsItself) {
+  TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+  std::vector<float> values = tiny.values("lm_head.weight");
+  const size_t cols = tiny.at("lm_head.weight").shape[1];
+  ASSERT_GT(values.size() / cols, 64u);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i / cols != 20) values[i] = 1;
+  }
+  tiny.set_values("lm_head.weight", values);
+  tiny.write(source());
+  QuantizeRequest request = request_for(source(), target(), "fp8-channel");
+  request.include = {"name:lm_head.weight"};
+  quantize(request);
+  EXPECT_TRUE(of_rule(verified(), "against").empty()) << text_of(of_rule(verified(), "against"));
+}
+
 TEST_F(AgainstRecord, AndNothingBeyondIt) {
   make(ternary, "fp8-block", "fp8.ue8m0", BitExact::kNone);
   TinyCheckpoint tiny = TinyCheckpoint::load(target());
