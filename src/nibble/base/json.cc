@@ -113,12 +113,6 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   std::string key_;          // of the next value of an object
 };
 
-const Json* member(const Json& object, const std::string& key) {
-  if (!object.is_object()) return nullptr;
-  const auto it = object.find(key);
-  return it == object.end() || it->is_null() ? nullptr : &*it;
-}
-
 std::string described(const Json& value) {
   if (value.is_object()) return fmt::format("an object of {} members", value.size());
   if (value.is_array()) return fmt::format("an array of {} values", value.size());
@@ -160,8 +154,14 @@ std::string strict_json_text(const Json& value) {
   return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+const Json* json_member(const Json& object, const std::string& key) {
+  if (!object.is_object()) return nullptr;
+  const auto it = object.find(key);
+  return it == object.end() || it->is_null() ? nullptr : &*it;
+}
+
 std::optional<uint64_t> json_uint(const Json& object, const std::string& key, const std::string& source_name) {
-  const Json* value = member(object, key);
+  const Json* value = json_member(object, key);
   if (value == nullptr) return std::nullopt;
   if (value->is_number_unsigned() || (value->is_number_integer() && value->get<int64_t>() >= 0))
     return value->get<uint64_t>();
@@ -173,7 +173,7 @@ std::optional<uint64_t> json_uint(const Json& object, const std::string& key, co
 }
 
 std::optional<double> json_double(const Json& object, const std::string& key, const std::string& source_name) {
-  const Json* value = member(object, key);
+  const Json* value = json_member(object, key);
   if (value == nullptr) return std::nullopt;
   if (!value->is_number()) refuse_type(*value, key, source_name, "a number");
   if (!std::isfinite(value->get<double>())) refuse_type(*value, key, source_name, "a finite number");
@@ -181,14 +181,14 @@ std::optional<double> json_double(const Json& object, const std::string& key, co
 }
 
 std::optional<bool> json_bool(const Json& object, const std::string& key, const std::string& source_name) {
-  const Json* value = member(object, key);
+  const Json* value = json_member(object, key);
   if (value == nullptr) return std::nullopt;
   if (!value->is_boolean()) refuse_type(*value, key, source_name, "true or false");
   return value->get<bool>();
 }
 
 std::optional<std::string> json_string(const Json& object, const std::string& key, const std::string& source_name) {
-  const Json* value = member(object, key);
+  const Json* value = json_member(object, key);
   if (value == nullptr) return std::nullopt;
   if (!value->is_string()) refuse_type(*value, key, source_name, "a string");
   return value->get<std::string>();

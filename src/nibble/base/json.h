@@ -29,6 +29,9 @@ std::string json_text(const Json& value);
 // The same with null for what is no number, which every reader of JSON takes.
 std::string strict_json_text(const Json& value);
 
+// The member `key`; null if it is absent or null, or `object` is none.
+const Json* json_member(const Json& object, const std::string& key);
+
 // Typed access: the member `key` of `object`, nullopt if it is absent or null, Error (naming `source_name`, the key and
 // what stood there) if it has another type. uint64 refuses negative and fractional numbers; a float that is a whole
 // number passes. double refuses NaN and the infinities.

@@ -16,12 +16,6 @@ struct Carrier {
   bool is_side_file = false;
 };
 
-const Json* member(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto at = object.find(key);
-  return at == object.end() || at->is_null() ? nullptr : &*at;
-}
-
 class Collector {
  public:
   explicit Collector(Findings* findings) : findings_(findings) {}
@@ -81,12 +75,12 @@ void complete(QuantHints* hints, const QuantHints& other) {
 QuantHints read_quant_hints(const Json& config, const std::string& config_path, const Json& side_config,
                             const std::string& side_path, Findings* findings) {
   Collector found(findings);
-  const Json* text_config = member(config, "text_config");
-  found.add(member(config, "quantization_config"), "quantization_config", config_path, false);
-  found.add(member(config, "compression_config"), "compression_config", config_path, false);
+  const Json* text_config = json_member(config, "text_config");
+  found.add(json_member(config, "quantization_config"), "quantization_config", config_path, false);
+  found.add(json_member(config, "compression_config"), "compression_config", config_path, false);
   if (text_config != nullptr)
-    found.add(member(*text_config, "quantization_config"), "text_config.quantization_config", config_path, false);
-  const Json* inner = member(side_config, "quantization");
+    found.add(json_member(*text_config, "quantization_config"), "text_config.quantization_config", config_path, false);
+  const Json* inner = json_member(side_config, "quantization");
   found.add(inner != nullptr ? inner : side_config.is_null() ? nullptr : &side_config, "quantization", side_path, true);
 
   auto& carriers = found.carriers;
@@ -108,7 +102,7 @@ QuantHints read_quant_hints(const Json& config, const std::string& config_path, 
     }
   }
   for (const Json* place : {&config, text_config}) {
-    const Json* dtype = place == nullptr ? nullptr : member(*place, "expert_dtype");
+    const Json* dtype = place == nullptr ? nullptr : json_member(*place, "expert_dtype");
     if (dtype != nullptr && dtype->is_string() && hints.expert_dtype.empty()) hints.expert_dtype = *dtype;
   }
   return hints;

@@ -93,6 +93,14 @@ bool encode_dense(const DenseView& rows, Element element, std::byte* out, ErrorS
 
 }  // namespace
 
+std::optional<BitExact> parse_library(std::string_view name) {
+  if (name.empty()) return BitExact::kNone;
+  for (const BitExact who : kBitExactLibraries) {
+    if (library_name(who) == name) return who;
+  }
+  return std::nullopt;
+}
+
 std::string_view library_name(BitExact who) {
   switch (who) {
     case BitExact::kNone: return "";

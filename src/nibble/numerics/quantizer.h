@@ -11,8 +11,10 @@
 // stored type first. Zero blocks get zero codes and the format's stated scale.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "nibble/numerics/encoded.h"
@@ -29,7 +31,10 @@ enum class BitExact : uint8_t {
   kGgml,  // int4.extreme8 in int4-g32 with binary16 scales (Q4_0), mx.floor in mxfp4
 };
 
+inline constexpr std::array kBitExactLibraries = {BitExact::kCompressedTensors, BitExact::kModelOpt, BitExact::kGgml};
+
 std::string_view library_name(BitExact who);  // "compressed-tensors", as on the command line; "" for kNone
+std::optional<BitExact> parse_library(std::string_view name);  // the reverse; nullopt for any other name
 
 // The rule whose bytes that library writes into this format; "" if it writes none, or not by any of our rules.
 std::string_view bit_exact_rule(BitExact who, const Format& format);

@@ -11,7 +11,6 @@ namespace nibble {
 namespace {
 
 constexpr std::string_view kDenseLayout = "dense";
-constexpr std::array kBitExact = {BitExact::kNone, BitExact::kCompressedTensors, BitExact::kModelOpt, BitExact::kGgml};
 constexpr std::array<std::string_view, 12> kFields = {"family",         "format",       "rule",        "rule_given",
                                                       "layout",         "include",      "keep",        "generic",
                                                       "bit_exact_with", "unify_scales", "shard_bytes", "sha256_inputs"};
@@ -65,9 +64,8 @@ class Fields {
 
 BitExact bit_exact_of(const Fields& fields) {
   const std::string library = fields.text("bit_exact_with");
-  const auto found =
-      std::find_if(kBitExact.begin(), kBitExact.end(), [&](BitExact who) { return library_name(who) == library; });
-  if (found == kBitExact.end())
+  const auto found = parse_library(library);
+  if (!found)
     throw fields.malformed("the recipe names an unknown library", "bit_exact_with").value("bit_exact_with", library);
   return *found;
 }

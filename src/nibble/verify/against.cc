@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <unordered_map>
 
@@ -58,15 +57,13 @@ std::vector<std::pair<uint64_t, uint64_t>> sample_runs(const Format& format, uin
   return result;
 }
 
-constexpr std::array kLibraries = {BitExact::kCompressedTensors, BitExact::kModelOpt, BitExact::kGgml};
-
 // Every way in which weights may have come into `format`. A search is never worse than its rule.
 std::vector<Rounding> roundings_of(const Format& format) {
   std::vector<Rounding> roundings;
   for (const ScaleRule* rule : scale_rules()) {
     if (rule->applies(format)) roundings.push_back({{rule, false}, BitExact::kNone});
   }
-  for (const BitExact library : kLibraries) {
+  for (const BitExact library : kBitExactLibraries) {
     const std::string_view rule = bit_exact_rule(library, format);
     if (!rule.empty()) roundings.push_back({parse_rule(rule, format), library});
   }
@@ -213,9 +210,7 @@ class Records {
  public:
   explicit Records(const StoredManifest* manifest) {
     if (manifest == nullptr) return;
-    for (const BitExact library : kLibraries) {
-      if (library_name(library) == manifest->bit_exact_with) library_ = library;
-    }
+    library_ = parse_library(manifest->bit_exact_with).value_or(BitExact::kNone);
     for (const RecordedTensor& tensor : manifest->tensors) {
       if (!tensor.second_scales.empty() || !tensor.rule.empty()) by_name_.emplace(tensor.name, &tensor);
     }

@@ -68,14 +68,8 @@ class CarrierReader {
                    "bad-config"));
   }
 
-  // A member that is there and not null.
-  static const Json* member(const Json& object, const std::string& key) {
-    const auto at = object.find(key);
-    return at == object.end() || at->is_null() ? nullptr : &*at;
-  }
-
   std::string text(const Json& object, const std::string& key) {
-    const Json* found = member(object, key);
+    const Json* found = json_member(object, key);
     if (found == nullptr) return {};
     if (found->is_string()) return found->get<std::string>();
     refuse(key, *found, "a string");
@@ -83,7 +77,7 @@ class CarrierReader {
   }
 
   std::optional<bool> truth(const Json& object, const std::string& key) {
-    const Json* found = member(object, key);
+    const Json* found = json_member(object, key);
     if (found == nullptr) return std::nullopt;
     if (found->is_boolean()) return found->get<bool>();
     refuse(key, *found, "true or false");
@@ -100,7 +94,7 @@ class CarrierReader {
   }
 
   uint64_t bits(const Json& object, const std::string& key) {
-    const Json* found = member(object, key);
+    const Json* found = json_member(object, key);
     if (found == nullptr) return 0;
     const auto number = whole(*found, 1, 64);
     if (!number) refuse(key, *found, "a number of bits from 1 to 64");
@@ -108,7 +102,7 @@ class CarrierReader {
   }
 
   std::optional<int64_t> group_size(const Json& object, const std::string& key) {
-    const Json* found = member(object, key);
+    const Json* found = json_member(object, key);
     if (found == nullptr) return std::nullopt;
     const auto number = whole(*found, -1, kMaxBlock);
     if (number && *number != 0) return number;
@@ -118,7 +112,7 @@ class CarrierReader {
 
   // [rows, cols], or the older "128x128".
   std::pair<uint64_t, uint64_t> block(const Json& object, const std::string& key) {
-    const Json* found = member(object, key);
+    const Json* found = json_member(object, key);
     if (found == nullptr) return {0, 0};
     std::array<std::optional<int64_t>, 2> sizes;
     if (found->is_array() && found->size() == 2) {
@@ -143,8 +137,9 @@ class CarrierReader {
     if (hints_.algorithm.empty()) hints_.algorithm = text(object_, "format");
     hints_.checkpoint_format = text(object_, "checkpoint_format");
     hints_.expert_dtype = text(object_, "expert_dtype");
-    hints_.bits = bits(object_, member(object_, "w_bit") != nullptr ? "w_bit" : "bits");
-    hints_.group_size = group_size(object_, member(object_, "q_group_size") != nullptr ? "q_group_size" : "group_size");
+    hints_.bits = bits(object_, json_member(object_, "w_bit") != nullptr ? "w_bit" : "bits");
+    hints_.group_size =
+        group_size(object_, json_member(object_, "q_group_size") != nullptr ? "q_group_size" : "group_size");
     std::tie(hints_.block_rows, hints_.block_cols) = block(object_, "weight_block_size");
     hints_.symmetric = truth(object_, "sym");
     hints_.desc_act = truth(object_, "desc_act");
@@ -158,7 +153,7 @@ class CarrierReader {
     if (strategy == "channel" && !found.group_size) found.group_size = -1;
     std::tie(found.block_rows, found.block_cols) = block(weights, "block_structure");
     found.symmetric = truth(weights, "symmetric");
-    const Json* order = member(weights, "actorder");
+    const Json* order = json_member(weights, "actorder");
     if (order != nullptr && !order->is_boolean() && !order->is_string()) {
       refuse("actorder", *order, "null, a truth value or a string");
     } else if (order != nullptr) {
@@ -180,7 +175,7 @@ class CarrierReader {
         refuse(name, group, "a scheme or a list of targets");
         return false;
       }
-      const Json* weights = member(group, "weights");
+      const Json* weights = json_member(group, "weights");
       if (weights == nullptr) continue;
       if (!weights->is_object()) {
         refuse("weights", *weights, "an object");
@@ -193,7 +188,7 @@ class CarrierReader {
   }
 
   void groups() {
-    const Json* groups = member(object_, "config_groups");
+    const Json* groups = json_member(object_, "config_groups");
     if (groups == nullptr) return;
     if (!groups->is_object()) return refuse("config_groups", *groups, "an object");
     std::vector<Scheme> found;
@@ -215,7 +210,7 @@ class CarrierReader {
 
   void exclusions() {
     for (const char* key : {"ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers"}) {
-      const Json* list = member(object_, key);
+      const Json* list = json_member(object_, key);
       if (list == nullptr) continue;
       if (!list->is_array() || !std::ranges::all_of(*list, [](const Json& name) { return name.is_string(); })) {
         refuse(key, *list, "a list of names");
@@ -230,7 +225,7 @@ class CarrierReader {
 
   // A missing method is told by the keys that only one of them has; then each method's own defaults.
   void method() {
-    const auto has = [this](const char* key) { return member(object_, key) != nullptr; };
+    const auto has = [this](const char* key) { return json_member(object_, key) != nullptr; };
     if (hints_.method.empty()) {
       hints_.method = has("quant_algo")                                ? "modelopt"
                       : has("config_groups")                           ? "compressed-tensors"

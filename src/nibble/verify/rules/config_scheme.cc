@@ -20,14 +20,8 @@ namespace {
 
 constexpr std::string_view kName = "config-scheme";
 
-const Json* member(const Json& object, const char* key) {
-  if (!object.is_object()) return nullptr;
-  const auto at = object.find(key);
-  return at == object.end() || at->is_null() ? nullptr : &*at;
-}
-
 std::string text(const Json& object, const char* key) {
-  const Json* found = member(object, key);
+  const Json* found = json_member(object, key);
   return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
 }
 
@@ -35,10 +29,10 @@ std::string text(const Json& object, const char* key) {
 const Json* settings_of(const Checkpoint& checkpoint) {
   const Json& config = checkpoint.config();
   for (const char* key : {"quantization_config", "compression_config"}) {
-    if (const Json* found = member(config, key)) return found;
+    if (const Json* found = json_member(config, key)) return found;
   }
-  const Json* inner = member(config, "text_config");
-  return inner == nullptr ? nullptr : member(*inner, "quantization_config");
+  const Json* inner = json_member(config, "text_config");
+  return inner == nullptr ? nullptr : json_member(*inner, "quantization_config");
 }
 
 // What all groups of compressed-tensors declare together; a set is empty if some group leaves it open.
@@ -49,7 +43,7 @@ struct Scheme {
 };
 
 void add_targets(const Json& group, Scheme* scheme) {
-  const Json* targets = member(group, "targets");
+  const Json* targets = json_member(group, "targets");
   if (targets == nullptr || !targets->is_array()) {
     scheme->targets.insert("?");
     return;
@@ -59,14 +53,14 @@ void add_targets(const Json& group, Scheme* scheme) {
 
 Scheme scheme_of(const Json& settings) {
   Scheme scheme;
-  const Json* groups = member(settings, "config_groups");
+  const Json* groups = json_member(settings, "config_groups");
   if (groups == nullptr || !groups->is_object()) return scheme;
   bool all_formats = true, all_types = true, all_sizes = true;
   uint64_t count = 0;
   const std::string shared = text(settings, "format");
   for (const Json& group : *groups) {
     if (!group.is_object()) return {};  // a preset
-    const Json* weights = member(group, "weights");
+    const Json* weights = json_member(group, "weights");
     if (weights == nullptr) continue;
     ++count;
     const std::string own = text(group, "format"), type = text(*weights, "type");
@@ -75,7 +69,7 @@ Scheme scheme_of(const Json& settings) {
     all_types = all_types && !type.empty();
     scheme.formats.insert(format);
     scheme.types.insert(type);
-    const Json* size = member(*weights, "group_size");
+    const Json* size = json_member(*weights, "group_size");
     all_sizes = all_sizes && size != nullptr && size->is_number_integer();
     if (all_sizes) scheme.group_sizes.insert(size->get<int64_t>());
     add_targets(group, &scheme);
