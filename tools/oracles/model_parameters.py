@@ -2,7 +2,7 @@
 
     python tools/oracles/model_parameters.py
 
-Reads the configurations in tests/data/models, builds each model on torch's meta device (no memory, no download) and
+Reads the configurations in data/models, builds each model on torch's meta device (no memory, no download) and
 writes tests/data/models/transformers_parameters.json: per configuration the number of elements in the state dict, and
 its tensors as [name with "#" for numbers, shape, how many]. Names are transformers' own in memory: experts fused, "mlp"
 where Mixtral and MiniMax files say "block_sparse_moe".
@@ -44,10 +44,11 @@ def parameters(path):
 
 
 def main():
-    folder = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "models"
+    root = pathlib.Path(__file__).resolve().parents[2]
+    folder = root / "tests" / "data" / "models"
     result = {"transformers": transformers.__version__}
     for name in MODELS:
-        result[name] = parameters(folder / f"{name}.json")
+        result[name] = parameters(root / "data" / "models" / f"{name}.json")
     lines = [f'"transformers": {json.dumps(result.pop("transformers"))}']
     for name, entry in result.items():
         rows = ",\n".join("  " + json.dumps(row) for row in entry["tensors"])

@@ -21,6 +21,8 @@ ParamSpec expert_param(const ModelSpec& spec, int32_t layer, bool bias) {
   return param;
 }
 
+bool is_gated(const ModelSpec& spec) { return !spec.expert_naming.gate.empty(); }
+
 uint64_t rows_of(const ModelSpec& spec, Projection projection) {
   if (projection == Projection::kDown) return spec.expert_width();
   return projection == Projection::kGateUp ? 2 * spec.expert_intermediate : spec.expert_intermediate;
@@ -47,7 +49,7 @@ void visit_one_expert(const ModelSpec& spec, int32_t layer, uint64_t expert, con
     bias.shape = {rows_of(spec, projection)};
     visit(std::move(bias));
   };
-  emit(std::move(names.gate), std::move(names.gate_bias), Projection::kGate);
+  if (!names.gate.empty()) emit(std::move(names.gate), std::move(names.gate_bias), Projection::kGate);
   emit(std::move(names.up), std::move(names.up_bias), Projection::kUp);
   emit(std::move(names.down), std::move(names.down_bias), Projection::kDown);
 }
@@ -83,7 +85,13 @@ std::string_view projection_name(Projection projection) {
 }  // namespace
 
 ExpertStorage native_form(const ModelSpec& spec) {
-  return spec.expert_naming.native == Fusion::kInterleaved ? ExpertStorage::kInterleaved : ExpertStorage::kPerExpert;
+  switch (spec.expert_naming.native) {
+    case Fusion::kStackedExperts: return ExpertStorage::kStacked;
+    case Fusion::kGateThenUp: return ExpertStorage::kGateThenUp;
+    case Fusion::kInterleaved: return ExpertStorage::kInterleaved;
+    case Fusion::kNone: break;
+  }
+  return ExpertStorage::kPerExpert;
 }
 
 void visit_experts(const ModelSpec& spec, int32_t layer, ExpertStorage form, const ParamVisitor& visit) {
@@ -92,7 +100,7 @@ void visit_experts(const ModelSpec& spec, int32_t layer, ExpertStorage form, con
       for (uint64_t expert = 0; expert < spec.experts; ++expert) visit_one_expert(spec, layer, expert, visit);
       return;
     case ExpertStorage::kStacked:
-      visit_stack(spec, layer, Projection::kGate, Fusion::kStackedExperts, visit);
+      if (is_gated(spec)) visit_stack(spec, layer, Projection::kGate, Fusion::kStackedExperts, visit);
       visit_stack(spec, layer, Projection::kUp, Fusion::kStackedExperts, visit);
       visit_stack(spec, layer, Projection::kDown, Fusion::kStackedExperts, visit);
       return;
@@ -114,10 +122,14 @@ void visit_experts(const ModelSpec& spec, int32_t layer, ExpertStorage form, con
 ExpertNames per_expert_names(const ModelSpec& spec, int32_t layer, uint64_t expert) {
   const ExpertNaming& naming = spec.expert_naming;
   const std::string prefix = experts_prefix(spec, layer) + std::to_string(expert) + ".";
-  ExpertNames names{
-      prefix + naming.gate + ".weight", prefix + naming.up + ".weight", prefix + naming.down + ".weight", {}, {}, {}};
+  ExpertNames names{is_gated(spec) ? prefix + naming.gate + ".weight" : "",
+                    prefix + naming.up + ".weight",
+                    prefix + naming.down + ".weight",
+                    {},
+                    {},
+                    {}};
   if (naming.biases) {
-    names.gate_bias = prefix + naming.gate + ".bias";
+    if (is_gated(spec)) names.gate_bias = prefix + naming.gate + ".bias";
     names.up_bias = prefix + naming.up + ".bias";
     names.down_bias = prefix + naming.down + ".bias";
   }

@@ -8,7 +8,12 @@ namespace nibble::testing {
 
 Path model_data(const std::string& file) { return Path(NIBBLE_SOURCE_DIR) / "tests" / "data" / "models" / file; }
 
-Json model_config(const std::string& model) { return read_json(model_data(model + ".json")); }
+Json model_config(const std::string& model) {
+  const std::string file = model + ".json";
+  // Files that transformers saved again lie beside the other test data.
+  const Path bundled = Path(NIBBLE_SOURCE_DIR) / "data" / "models" / file;
+  return read_json(std::filesystem::exists(bundled) ? bundled : model_data(file));
+}
 
 ModelSpec model_spec(const std::string& model) {
   const Json config = model_config(model);

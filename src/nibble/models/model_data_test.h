@@ -1,4 +1,4 @@
-// Configurations of released models for tests (tests/data/models), parsed by their family.
+// Configurations of released models for tests (data/models, tests/data/models), parsed by their family.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace nibble::testing {
 
-Path model_data(const std::string& file);
+Path model_data(const std::string& file);        // in tests/data/models
 Json model_config(const std::string& model);     // "qwen3-30b-a3b"
 ModelSpec model_spec(const std::string& model);  // the same, parsed
 const Family& family_of(const ModelSpec& spec);

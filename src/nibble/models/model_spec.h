@@ -15,11 +15,12 @@ namespace nibble {
 enum class AttentionKind : uint8_t {
   kGqa,
   kMla,
-  kLinear,      // a recurrent state instead of keys and values (KDA)
+  kLinear,      // a recurrent state instead of keys and values (KDA, Gated DeltaNet, Mamba-2)
   kCompressed,  // DeepSeek-V4: one shared key/value head, compressed beyond the sliding window
+  kNone,        // the layer is an MLP alone (Nemotron-H)
   kOther
 };
-enum class MlpKind : uint8_t { kDense, kMoe };
+enum class MlpKind : uint8_t { kDense, kMoe, kNone };
 // kSoftmaxTopK: softmax over all experts, then the k largest. kTopKSoftmax: the k largest logits, softmax over those.
 // kSigmoidBias, kSqrtSoftplusBias: elementwise scores; a correction bias decides the choice, never the weight.
 enum class RouterKind : uint8_t { kSoftmaxTopK, kTopKSoftmax, kSigmoidBias, kSqrtSoftplusBias, kOther };
@@ -48,26 +49,41 @@ struct LayerSpec {
   uint64_t compress_ratio = 0;  // kCompressed: tokens per compressed entry, 0: none
   bool indexer = false;         // chooses the keys that attention reads
   bool hash_routed = false;     // experts come from a table over token ids
+  bool stores_kv = true;        // false: reads the keys and values that an earlier layer keeps
+  bool stores_index = true;     // false: its indexer reads the keys of an earlier layer's
+  uint64_t conv_state = 0;      // elements that short convolutions outside linear attention keep of a sequence
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 
 // The three matrices of an expert under the family's names; how its own releases store them.
 struct ExpertNaming {
-  std::string block = "mlp";  // "LAYER.mlp.experts.…"
-  std::string gate = "gate_proj", up = "up_proj", down = "down_proj";
-  Fusion native = Fusion::kNone;  // kNone: one by one; kInterleaved: gpt-oss
+  std::string block = "mlp";                                           // "LAYER.mlp.experts.…"
+  std::string gate = "gate_proj", up = "up_proj", down = "down_proj";  // gate empty: two matrices, no gate
+  // kNone: one by one; kStackedExperts: every projection a stack; kGateThenUp, kInterleaved (gpt-oss): gate and up in
+  // one stack.
+  Fusion native = Fusion::kNone;
   bool biases = false;
   friend bool operator==(const ExpertNaming&, const ExpertNaming&) = default;
 };
 
 struct IndexerSpec {
   uint64_t heads = 0, head_dim = 0, topk = 0;
+  uint64_t tokens_per_key = 1;  // pooled before they are kept
   friend bool operator==(const IndexerSpec&, const IndexerSpec&) = default;
 };
 
+// A state of heads · key_dim · value_dim a layer, behind a short convolution over queries, keys and values. Mamba-2's
+// groups are key heads, its state size is key_dim.
 struct LinearAttentionSpec {
-  uint64_t heads = 0, head_dim = 0, conv_kernel = 0;
+  uint64_t heads = 0, key_heads = 0, key_dim = 0, value_dim = 0, conv_kernel = 0;
+  uint64_t conv_channels() const { return 2 * key_heads * key_dim + heads * value_dim; }
   friend bool operator==(const LinearAttentionSpec&, const LinearAttentionSpec&) = default;
+};
+
+// Of grouped-query attention: query heads, key/value heads, widths of a key and of a value.
+struct AttentionShape {
+  uint64_t heads = 0, kv_heads = 0, head_dim = 0, v_head_dim = 0;
+  friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
 struct ModelSpec {
@@ -79,11 +95,13 @@ struct ModelSpec {
   uint64_t hidden = 0;  // H
   uint64_t vocabulary = 0;
   uint64_t heads = 0, kv_heads = 0, head_dim = 0;
+  AttentionShape sliding;  // of layers with a window, where they differ from the others; no heads: they do not
   uint64_t dense_intermediate = 0;
   uint64_t experts = 0, experts_per_token = 0, expert_intermediate = 0;  // E, top-k, I
   uint64_t shared_experts = 0, shared_intermediate = 0;  // shared_intermediate: all shared experts together
   uint64_t latent = 0;                                   // width of the routed experts' input if not H
-  uint64_t q_lora_rank = 0, kv_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;  // MLA
+  uint64_t q_lora_rank = 0, kv_lora_rank = 0, qk_nope_head_dim = 0, qk_rope_head_dim = 0;  // MLA
+  uint64_t v_head_dim = 0;                 // MLA; grouped-query attention: 0 if as wide as a key
   uint64_t o_groups = 0, o_lora_rank = 0;  // DeepSeek-V4: grouped low-rank output projection
   uint64_t hyper_streams = 0;              // hyper-connections: residual streams, 0: none
   uint64_t residual_blocks = 0;            // Kimi-K3: layers per block of attention residuals, 0: none
@@ -97,6 +115,7 @@ struct ModelSpec {
   bool tied_embeddings = false, attention_bias = false, mlp_bias = false, sinks = false, output_gate = false;
   QkNorm qk_norm = QkNorm::kNone;
   uint64_t mtp_layers = 0;
+  uint64_t unlisted_mtp_layers = 0;  // declared, but nothing public describes their tensors: counted nowhere
   uint64_t max_positions = 0;
   RopeSpec rope;
   ExpertNaming expert_naming;
@@ -106,6 +125,11 @@ struct ModelSpec {
 
   // Width of the routed experts' input and output.
   uint64_t expert_width() const { return latent != 0 ? latent : hidden; }
+  // Of a layer with grouped-query attention.
+  AttentionShape attention_shape(const LayerSpec& layer) const {
+    if (layer.sliding_window != 0 && sliding.heads != 0) return sliding;
+    return {heads, kv_heads, head_dim, v_head_dim != 0 ? v_head_dim : head_dim};
+  }
   // "model.layers.3."; layers from layers.size() on are the MTP layers.
   std::string layer_prefix(int32_t layer) const {
     const auto count = static_cast<int32_t>(layers.size());

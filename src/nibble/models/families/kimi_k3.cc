@@ -55,8 +55,9 @@ ModelSpec KimiK3::parse(const Json& json, const std::string& source_name) const 
   spec.model_type = config.text_or({"model_type"}, "kimi_k3");
   parse_mla(text, &spec);
   const ConfigReader linear = text.section("linear_attn_config");
-  spec.linear = {linear.size({"num_heads"}, kMaxDimension), linear.size({"head_dim"}, kMaxDimension),
-                 linear.size({"short_conv_kernel_size"}, 1024)};
+  const uint64_t heads = linear.size({"num_heads"}, kMaxDimension);
+  const uint64_t width = linear.size({"head_dim"}, kMaxDimension);
+  spec.linear = {heads, heads, width, width, linear.size({"short_conv_kernel_size"}, 1024)};
   parse_layer_kinds(linear, &spec);
   spec.output_gate = text.flag_or({"mla_use_output_gate"}, false);
   parse_experts(text, &spec);
@@ -73,19 +74,19 @@ ModelSpec KimiK3::parse(const Json& json, const std::string& source_name) const 
 void add_kda(Inventory* out) {
   const ModelSpec& spec = out->spec();
   const LinearAttentionSpec& linear = spec.linear;
-  const uint64_t width = linear.heads * linear.head_dim;
+  const uint64_t width = linear.heads * linear.key_dim;
   out->linear("self_attn.q_proj", Role::kAttention, width, spec.hidden, Projection::kQ);
   out->linear("self_attn.k_proj", Role::kAttention, width, spec.hidden, Projection::kK);
   out->linear("self_attn.v_proj", Role::kAttention, width, spec.hidden, Projection::kV);
   for (const char* conv : {"self_attn.q_conv1d.weight", "self_attn.k_conv1d.weight", "self_attn.v_conv1d.weight"})
     out->add(conv, Role::kAttention, {width, 1, linear.conv_kernel});
-  out->linear("self_attn.f_a_proj", Role::kAttention, linear.head_dim, spec.hidden, Projection::kOther);
-  out->linear("self_attn.f_b_proj", Role::kAttention, width, linear.head_dim, Projection::kOther);
-  out->add("self_attn.A_log", Role::kAttention, {linear.head_dim});
+  out->linear("self_attn.f_a_proj", Role::kAttention, linear.key_dim, spec.hidden, Projection::kOther);
+  out->linear("self_attn.f_b_proj", Role::kAttention, width, linear.key_dim, Projection::kOther);
+  out->add("self_attn.A_log", Role::kAttention, {linear.key_dim});
   out->add("self_attn.dt_bias", Role::kAttention, {width});
   out->linear("self_attn.b_proj", Role::kAttention, linear.heads, spec.hidden, Projection::kOther);
   out->linear("self_attn.g_proj", Role::kAttention, width, spec.hidden, Projection::kOther);
-  out->norm("self_attn.o_norm", linear.head_dim);
+  out->norm("self_attn.o_norm", linear.key_dim);
   out->linear("self_attn.o_proj", Role::kAttention, spec.hidden, width, Projection::kO);
 }
 

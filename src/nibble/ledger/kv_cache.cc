@@ -1,0 +1,98 @@
+#include "nibble/ledger/kv_cache.h"
+
+#include <algorithm>
+
+#include "nibble/base/error.h"
+
+namespace nibble {
+namespace {
+
+constexpr uint64_t kStateBytes = 4, kConvBytes = 2;
+
+void set_keys(uint64_t elements, const LayerSpec& layer, KvLayer* out) {
+  if (layer.sliding_window != 0) {
+    out->window = layer.sliding_window;
+    out->window_elements = elements;
+  } else {
+    out->elements = elements;
+  }
+}
+
+void set_compressed(const ModelSpec& spec, const LayerSpec& layer, KvLayer* out) {
+  out->window = layer.sliding_window;
+  out->window_elements = spec.head_dim;
+  if (layer.compress_ratio == 0) return;
+  out->tokens_per_entry = layer.compress_ratio;
+  if (layer.stores_kv) out->elements = spec.head_dim;
+}
+
+void set_state(const LinearAttentionSpec& linear, KvLayer* out) {
+  out->state_bytes = linear.heads * linear.key_dim * linear.value_dim * kStateBytes +
+                     linear.conv_channels() * (linear.conv_kernel - 1) * kConvBytes;
+}
+
+KvLayer layer_of(const ModelSpec& spec, size_t index) {
+  const LayerSpec& layer = spec.layers[index];
+  KvLayer out;
+  switch (layer.attention) {
+    case AttentionKind::kGqa: {
+      const AttentionShape shape = spec.attention_shape(layer);
+      if (layer.stores_kv) set_keys(shape.kv_heads * (shape.head_dim + shape.v_head_dim), layer, &out);
+      break;
+    }
+    case AttentionKind::kMla:
+      if (layer.stores_kv) set_keys(spec.kv_lora_rank + spec.qk_rope_head_dim, layer, &out);
+      break;
+    case AttentionKind::kCompressed: set_compressed(spec, layer, &out); break;
+    case AttentionKind::kLinear: set_state(spec.linear, &out); break;
+    case AttentionKind::kNone: break;
+    case AttentionKind::kOther:
+      throw Error("the cache of a layer cannot be counted: its kind of attention is unknown")
+          .value("layer", index)
+          .way_out("use a release of nibble that knows this model");
+  }
+  if (layer.indexer && layer.stores_index) {
+    out.index_elements = spec.indexer.head_dim;
+    out.tokens_per_index_entry = spec.indexer.tokens_per_key;
+    if (layer.compress_ratio != 0) out.tokens_per_index_entry = layer.compress_ratio;
+  }
+  out.state_bytes += layer.conv_state * kConvBytes;
+  return out;
+}
+
+}  // namespace
+
+KvCache::KvCache(const ModelSpec& spec) {
+  layers_.reserve(spec.layers.size());
+  for (size_t i = 0; i < spec.layers.size(); ++i) layers_.push_back(layer_of(spec, i));
+}
+
+double KvCache::bytes_per_token(uint64_t element_bytes) const {
+  double bytes = 0;
+  for (const KvLayer& layer : layers_) {
+    bytes += static_cast<double>(layer.elements * element_bytes) / static_cast<double>(layer.tokens_per_entry);
+    bytes +=
+        static_cast<double>(layer.index_elements * element_bytes) / static_cast<double>(layer.tokens_per_index_entry);
+  }
+  return bytes;
+}
+
+uint64_t KvCache::bytes_per_sequence(uint64_t element_bytes) const {
+  uint64_t bytes = 0;
+  for (const KvLayer& layer : layers_)
+    bytes += layer.window * layer.window_elements * element_bytes + layer.state_bytes;
+  return bytes;
+}
+
+uint64_t KvCache::bytes(uint64_t tokens, uint64_t element_bytes) const {
+  uint64_t bytes = 0;
+  for (const KvLayer& layer : layers_) {
+    const uint64_t elements = tokens / layer.tokens_per_entry * layer.elements +
+                              tokens / layer.tokens_per_index_entry * layer.index_elements +
+                              std::min(tokens, layer.window) * layer.window_elements;
+    bytes += elements * element_bytes + layer.state_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace nibble
