@@ -23,7 +23,7 @@ void set_compressed(const ModelSpec& spec, const LayerSpec& layer, KvLayer* out)
   out->window_elements = spec.head_dim;
   if (layer.compress_ratio == 0) return;
   out->tokens_per_entry = layer.compress_ratio;
-  if (layer.stores_kv) out->elements = spec.head_dim;
+  out->elements = spec.head_dim;
 }
 
 void set_state(const LinearAttentionSpec& linear, KvLayer* out) {
@@ -34,15 +34,18 @@ void set_state(const LinearAttentionSpec& linear, KvLayer* out) {
 KvLayer layer_of(const ModelSpec& spec, size_t index) {
   const LayerSpec& layer = spec.layers[index];
   KvLayer out;
+  out.stored = layer.stores_kv;
+  // Compressed attention's window is each layer's own.
+  out.window_stored = layer.stores_kv || layer.attention == AttentionKind::kCompressed;
+  out.index_stored = layer.stores_index;
+  if (layer.chosen_keys || layer.indexer) out.chosen = spec.indexer.topk;
   switch (layer.attention) {
     case AttentionKind::kGqa: {
       const AttentionShape shape = spec.attention_shape(layer);
-      if (layer.stores_kv) set_keys(shape.kv_heads * (shape.head_dim + shape.v_head_dim), layer, &out);
+      set_keys(shape.kv_heads * (shape.head_dim + shape.v_head_dim), layer, &out);
       break;
     }
-    case AttentionKind::kMla:
-      if (layer.stores_kv) set_keys(spec.kv_lora_rank + spec.qk_rope_head_dim, layer, &out);
-      break;
+    case AttentionKind::kMla: set_keys(spec.kv_lora_rank + spec.qk_rope_head_dim, layer, &out); break;
     case AttentionKind::kCompressed: set_compressed(spec, layer, &out); break;
     case AttentionKind::kLinear: set_state(spec.linear, &out); break;
     case AttentionKind::kNone: break;
@@ -51,7 +54,7 @@ KvLayer layer_of(const ModelSpec& spec, size_t index) {
           .value("layer", index)
           .way_out("use a release of nibble that knows this model");
   }
-  if (layer.indexer && layer.stores_index) {
+  if (layer.indexer) {
     out.index_elements = spec.indexer.head_dim;
     out.tokens_per_index_entry = spec.indexer.tokens_per_key;
     if (layer.compress_ratio != 0) out.tokens_per_index_entry = layer.compress_ratio;
@@ -68,29 +71,44 @@ KvCache::KvCache(const ModelSpec& spec) {
 }
 
 double KvCache::bytes_per_token(uint64_t element_bytes) const {
-  double bytes = 0;
+  double elements = 0;
   for (const KvLayer& layer : layers_) {
-    bytes += static_cast<double>(layer.elements * element_bytes) / static_cast<double>(layer.tokens_per_entry);
-    bytes +=
-        static_cast<double>(layer.index_elements * element_bytes) / static_cast<double>(layer.tokens_per_index_entry);
+    if (layer.stored) elements += static_cast<double>(layer.elements) / static_cast<double>(layer.tokens_per_entry);
+    if (layer.index_stored)
+      elements += static_cast<double>(layer.index_elements) / static_cast<double>(layer.tokens_per_index_entry);
   }
-  return bytes;
+  return elements * static_cast<double>(element_bytes);
 }
 
 uint64_t KvCache::bytes_per_sequence(uint64_t element_bytes) const {
   uint64_t bytes = 0;
-  for (const KvLayer& layer : layers_)
-    bytes += layer.window * layer.window_elements * element_bytes + layer.state_bytes;
+  for (const KvLayer& layer : layers_) {
+    if (layer.window_stored) bytes += layer.window * layer.window_elements * element_bytes;
+    bytes += layer.state_bytes;
+  }
   return bytes;
 }
 
 uint64_t KvCache::bytes(uint64_t tokens, uint64_t element_bytes) const {
   uint64_t bytes = 0;
   for (const KvLayer& layer : layers_) {
-    const uint64_t elements = tokens / layer.tokens_per_entry * layer.elements +
-                              tokens / layer.tokens_per_index_entry * layer.index_elements +
-                              std::min(tokens, layer.window) * layer.window_elements;
+    uint64_t elements = 0;
+    if (layer.stored) elements += tokens / layer.tokens_per_entry * layer.elements;
+    if (layer.window_stored) elements += std::min(tokens, layer.window) * layer.window_elements;
+    if (layer.index_stored) elements += tokens / layer.tokens_per_index_entry * layer.index_elements;
     bytes += elements * element_bytes + layer.state_bytes;
+  }
+  return bytes;
+}
+
+uint64_t KvCache::read_bytes(uint64_t tokens, uint64_t element_bytes) const {
+  uint64_t bytes = 0;
+  for (const KvLayer& layer : layers_) {
+    uint64_t entries = tokens / layer.tokens_per_entry;
+    if (layer.chosen != 0) entries = std::min(entries, layer.chosen);
+    const uint64_t elements = entries * layer.elements + std::min(tokens, layer.window) * layer.window_elements +
+                              tokens / layer.tokens_per_index_entry * layer.index_elements;
+    bytes += elements * element_bytes + 2 * layer.state_bytes;
   }
   return bytes;
 }

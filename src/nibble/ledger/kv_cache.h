@@ -5,9 +5,10 @@
 //   latent (MLA)    kv_lora_rank + qk_rope_head_dim elements a token and layer, whatever the number of heads
 //   compressed      one entry of head_dim for every `ratio` tokens, and the window's own
 //   indexer         one key of the indexer's width a token (or for every few), where a layer keeps its own
+//   sharing         layers that read what an earlier one keeps (LayerSpec::stores_kv) read it again
 //   linear          no keys: a float32 state and the short convolution's last inputs, in 16 bits, of fixed size
 //
-// One copy, without the scales of FP8 caches. Layers that read another layer's keys keep nothing.
+// One copy, without the scales of 8-bit caches.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +19,19 @@
 namespace nibble {
 
 struct KvLayer {
-  uint64_t elements = 0;          // of one entry that grows with the context
-  uint64_t tokens_per_entry = 1;  // one entry for so many tokens
-  uint64_t index_elements = 0;    // of one of the indexer's entries
+  // Entries that grow with the context.
+  uint64_t elements = 0;
+  uint64_t tokens_per_entry = 1;
+  uint64_t chosen = 0;  // entries that attention reads at most, chosen by an indexer; 0: all
+  // The indexer's keys.
+  uint64_t index_elements = 0;
   uint64_t tokens_per_index_entry = 1;
-  uint64_t window = 0;           // tokens, 0: none
-  uint64_t window_elements = 0;  // a token within the window
-  uint64_t state_bytes = 0;      // fixed, whatever the cache's type
+  // The last tokens of a sliding window, 0: none; elements a token.
+  uint64_t window = 0;
+  uint64_t window_elements = 0;
+  uint64_t state_bytes = 0;  // of fixed size, whatever the cache's type
+  // False: an earlier layer keeps them; this one reads them again.
+  bool stored = true, index_stored = true, window_stored = true;
 };
 
 class KvCache {
@@ -37,6 +44,9 @@ class KvCache {
   uint64_t bytes_per_sequence(uint64_t element_bytes) const;  // of what does not, at its full size
   // Of one sequence after `tokens` tokens: windows that are not full yet hold less.
   uint64_t bytes(uint64_t tokens, uint64_t element_bytes) const;
+  // What one new token's attention reads of it: all of it, but for the entries that an indexer leaves out; states are
+  // read and written.
+  uint64_t read_bytes(uint64_t tokens, uint64_t element_bytes) const;
   const std::vector<KvLayer>& layers() const { return layers_; }
 
  private:

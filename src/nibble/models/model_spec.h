@@ -48,6 +48,7 @@ struct LayerSpec {
   uint64_t sliding_window = 0;  // 0: full
   uint64_t compress_ratio = 0;  // kCompressed: tokens per compressed entry, 0: none
   bool indexer = false;         // chooses the keys that attention reads
+  bool chosen_keys = false;     // attention reads IndexerSpec::topk keys: its own indexer's choice or an earlier layer's
   bool hash_routed = false;     // experts come from a table over token ids
   bool stores_kv = true;        // false: reads the keys and values that an earlier layer keeps
   bool stores_index = true;     // false: its indexer reads the keys of an earlier layer's

@@ -108,17 +108,24 @@ uint64_t Format::scale_cols(uint64_t cols) const {
 
 uint64_t Format::scale_bytes() const { return scale_type_bytes(scale); }
 
-double Format::bits_per_weight(uint64_t rows, uint64_t cols) const {
-  if (rows == 0 || cols == 0) return static_cast<double>(code_bits());
+std::optional<uint64_t> Format::stored_bytes(uint64_t rows, uint64_t cols) const {
   uint64_t block_bits = container_block_bits;
   if (block_bits == 0) {
     const uint64_t zero_bits = zero == ZeroPoint::kCode ? 4 : zero == ZeroPoint::kMin ? 8 * scale_bytes() : 0;
     block_bits = 8 * scale_bytes() + zero_bits;
   }
-  const double codes = static_cast<double>(code_row_bytes(cols)) * 8 * static_cast<double>(rows);
-  const double blocks = static_cast<double>(scale_rows(rows)) * static_cast<double>(scale_cols(cols));
-  const double total = codes + blocks * static_cast<double>(block_bits) + (two_level ? 32 : 0);
-  return total / (static_cast<double>(rows) * static_cast<double>(cols));
+  const auto codes = checked_mul(code_row_bytes(cols), rows);
+  const auto blocks = checked_mul(scale_rows(rows), scale_cols(cols));
+  const auto scale_bits = blocks ? checked_mul(*blocks, block_bits) : std::nullopt;
+  if (!codes || !scale_bits) return std::nullopt;
+  const auto sum = checked_add(*codes, ceil_div(*scale_bits, 8));
+  return sum ? checked_add(*sum, two_level ? sizeof(float) : 0) : std::nullopt;
+}
+
+double Format::bits_per_weight(uint64_t rows, uint64_t cols) const {
+  const auto bytes = stored_bytes(rows, cols);
+  if (!bytes || rows == 0 || cols == 0) return static_cast<double>(code_bits());
+  return static_cast<double>(*bytes) * 8 / (static_cast<double>(rows) * static_cast<double>(cols));
 }
 
 Format parse_format(std::string_view name) {

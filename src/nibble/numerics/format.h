@@ -57,7 +57,9 @@ struct Format {
   uint64_t scale_rows(uint64_t rows) const;      // 0 when dense
   uint64_t scale_cols(uint64_t cols) const;
   uint64_t scale_bytes() const;  // of one scale
-  // Bits per weight of an (N, K) matrix in its file, everything included.
+  // Bytes of an (N, K) matrix in its file: codes, scales, zero points, second level; nullopt if 64 bits do not hold it.
+  std::optional<uint64_t> stored_bytes(uint64_t rows, uint64_t cols) const;
+  // The same per weight, in bits.
   double bits_per_weight(uint64_t rows, uint64_t cols) const;
   friend bool operator==(const Format&, const Format&) = default;
 };

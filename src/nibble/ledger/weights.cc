@@ -1,0 +1,106 @@
+#include "nibble/ledger/weights.h"
+
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "nibble/base/checked_math.h"
+#include "nibble/base/error.h"
+#include "nibble/models/policy.h"
+
+namespace nibble {
+namespace {
+
+uint64_t checked(std::optional<uint64_t> number, const ParamSpec& param) {
+  if (number) return *number;
+  throw Error("a parameter is larger than 64 bits count")
+      .tensor(param.name)
+      .way_out("take config.json from the same release as the weights");
+}
+
+Format dense_format(Element element) {
+  Format format;
+  format.name = element_name(element);
+  format.element = element;
+  return format;
+}
+
+void check_block(const WeightItem& item) {
+  const auto problem = check_shape(item.format, item.rows(), item.cols());
+  if (!problem) return;
+  Error error("a weight's shape and the format do not go together: " + problem->reason);
+  error.tensor(item.param.name).value("format", item.format.name);
+  for (const uint64_t group : problem->legal_groups) error.value("legal_group", group);
+  throw std::move(error.way_out("choose another group size or format"));
+}
+
+}  // namespace
+
+uint64_t WeightItem::rows() const {
+  const auto& shape = param.shape;
+  const size_t lead = is_stack() ? 1 : 0;
+  return shape.size() >= lead + 2 ? shape[lead] : 1;
+}
+
+uint64_t WeightItem::cols() const {
+  const auto& shape = param.shape;
+  const size_t lead = is_stack() ? 1 : 0;
+  if (shape.size() <= lead) return 1;
+  uint64_t cols = 1;
+  for (size_t i = shape.size() >= lead + 2 ? lead + 1 : lead; i < shape.size(); ++i)
+    cols = checked(checked_mul(cols, shape[i]), param);
+  return cols;
+}
+
+std::vector<WeightItem> weigh(const ModelSpec& spec, std::vector<ParamSpec> params, const FormatOf& format_of) {
+  std::vector<WeightItem> items;
+  items.reserve(params.size());
+  const Format dense = dense_format(spec.dtype);
+  for (ParamSpec& param : params) {
+    if (!param.counted) continue;
+    WeightItem item;
+    item.param = std::move(param);
+    const bool matrix = item.param.shape.size() >= (item.is_stack() ? 3U : 2U);
+    const auto format = matrix && keep16(item.param) != Keep16::kAlways ? format_of(item.param) : std::nullopt;
+    item.format = format.value_or(dense);
+    if (format) check_block(item);
+    item.elements = checked(checked_product(item.param.shape), item.param);
+    const auto one = item.format.stored_bytes(item.rows(), item.cols());
+    item.bytes = checked(one ? checked_mul(*one, item.experts()) : std::nullopt, item.param);
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+std::vector<WeightItem> weigh_checkpoint(const Checkpoint& checkpoint, const Model& model) {
+  // Experts of one projection, layer and format become one stack: mixed ones stay apart.
+  using Key = std::tuple<int32_t, Role, Projection, std::string, std::vector<uint64_t>>;
+  std::map<Key, size_t> stacks;
+  std::vector<WeightItem> items;
+  for (size_t i = 0; i < model.params.size(); ++i) {
+    const Weight& weight = model.table.weights()[i];
+    const ParamSpec& param = model.params[i];
+    if (weight.opaque || param.role == Role::kUnknown) continue;
+    const uint64_t bytes = weight.stored_bytes(checkpoint);
+    if (param.expert >= 0) {
+      const auto [found, added] = stacks.try_emplace(
+          {param.layer, param.role, param.projection, weight.format.name, param.shape}, items.size());
+      if (!added) {
+        WeightItem& stack = items[found->second];
+        ++stack.param.shape[0];
+        stack.bytes += bytes;
+        stack.elements += weight.elements();
+        continue;
+      }
+    }
+    WeightItem item{param, weight.format, bytes, weight.elements()};
+    if (param.expert >= 0) {
+      item.param.fusion = Fusion::kStackedExperts;
+      item.param.shape.insert(item.param.shape.begin(), 1);
+    }
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+}  // namespace nibble

@@ -1,0 +1,43 @@
+// A model's weights with the format that holds each: the one list from which memory, traffic and operations are
+// counted. Experts of a layer are one entry (stacked_inventory.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nibble/checkpoint/checkpoint.h"
+#include "nibble/models/family.h"
+#include "nibble/models/model.h"
+#include "nibble/numerics/format.h"
+
+namespace nibble {
+
+struct WeightItem {
+  ParamSpec param;
+  Format format;
+  uint64_t bytes = 0;     // in the file: codes, scales, zero points, second levels; of all experts
+  uint64_t elements = 0;  // of all experts
+
+  bool is_stack() const { return param.fusion != Fusion::kNone; }
+  uint64_t experts() const { return is_stack() ? param.shape[0] : 1; }
+  // Of one matrix; a vector is one row.
+  uint64_t rows() const;
+  uint64_t cols() const;
+};
+
+// The format of a parameter; nullopt: the model's own 16 or 32 bits.
+using FormatOf = std::function<std::optional<Format>(const ParamSpec&)>;
+
+// Bytes by the formats' arithmetic. Parameters that no release quantizes (policy.h: Keep16::kAlways) stay in the
+// model's type whatever `format_of` says; copies of embedding and head are left out, tied heads too. Error naming the
+// parameter if a shape and its format do not go together.
+std::vector<WeightItem> weigh(const ModelSpec& spec, std::vector<ParamSpec> params, const FormatOf& format_of);
+
+// Bytes as the headers of a checkpoint have them: their sum is the files' sum of tensors, vision towers and index
+// tables apart.
+std::vector<WeightItem> weigh_checkpoint(const Checkpoint& checkpoint, const Model& model);
+
+}  // namespace nibble
