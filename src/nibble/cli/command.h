@@ -44,7 +44,4 @@ std::span<const Command> commands();
 void print_out(const std::string& text);
 void print_json(const Json& value);
 
-// A table with aligned columns: first row is the header; columns whose cells all look like numbers are right-aligned.
-std::string table_text(const std::vector<std::vector<std::string>>& rows);
-
 }  // namespace nibble

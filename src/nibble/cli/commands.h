@@ -5,10 +5,13 @@
 
 namespace nibble {
 
+std::function<int()> setup_plan(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_inspect(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_verify(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common);
 
+inline constexpr Command kPlanCommand{"plan", "what a model costs in each format, and where and how fast it can run",
+                                      setup_plan};
 inline constexpr Command kInspectCommand{"inspect", "what is in a checkpoint: family, formats, shapes, sizes",
                                          setup_inspect};
 inline constexpr Command kVerifyCommand{"verify", "prove that a checkpoint is whole, consistent and read the right way",

@@ -15,6 +15,7 @@
 #include "nibble/base/error.h"
 #include "nibble/base/log.h"
 #include "nibble/base/strings.h"
+#include "nibble/base/table.h"
 #include "nibble/checkpoint/convention.h"
 #include "nibble/cli/commands.h"
 #include "nibble/models/role.h"

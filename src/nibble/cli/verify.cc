@@ -10,6 +10,7 @@
 #include "nibble/base/error.h"
 #include "nibble/base/log.h"
 #include "nibble/base/strings.h"
+#include "nibble/base/table.h"
 #include "nibble/checkpoint/checkpoint.h"
 #include "nibble/cli/commands.h"
 

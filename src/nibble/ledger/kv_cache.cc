@@ -43,11 +43,15 @@ KvLayer layer_of(const ModelSpec& spec, size_t index) {
     case AttentionKind::kGqa: {
       const AttentionShape shape = spec.attention_shape(layer);
       set_keys(shape.kv_heads * (shape.head_dim + shape.v_head_dim), layer, &out);
+      out.heads = shape.kv_heads;
       break;
     }
     case AttentionKind::kMla: set_keys(spec.kv_lora_rank + spec.qk_rope_head_dim, layer, &out); break;
     case AttentionKind::kCompressed: set_compressed(spec, layer, &out); break;
-    case AttentionKind::kLinear: set_state(spec.linear, &out); break;
+    case AttentionKind::kLinear:
+      set_state(spec.linear, &out);
+      out.heads = spec.linear.heads;
+      break;
     case AttentionKind::kNone: break;
     case AttentionKind::kOther:
       throw Error("the cache of a layer cannot be counted: its kind of attention is unknown")
@@ -89,27 +93,31 @@ uint64_t KvCache::bytes_per_sequence(uint64_t element_bytes) const {
   return bytes;
 }
 
+uint64_t KvLayer::bytes(uint64_t tokens, uint64_t element_bytes) const {
+  uint64_t kept = 0;
+  if (stored) kept += tokens / tokens_per_entry * elements;
+  if (window_stored) kept += std::min(tokens, window) * window_elements;
+  if (index_stored) kept += tokens / tokens_per_index_entry * index_elements;
+  return kept * element_bytes + state_bytes;
+}
+
+uint64_t KvLayer::read_bytes(uint64_t tokens, uint64_t element_bytes) const {
+  uint64_t entries = tokens / tokens_per_entry;
+  if (chosen != 0) entries = std::min(entries, chosen);
+  const uint64_t read = entries * elements + std::min(tokens, window) * window_elements +
+                        tokens / tokens_per_index_entry * index_elements;
+  return read * element_bytes + 2 * state_bytes;
+}
+
 uint64_t KvCache::bytes(uint64_t tokens, uint64_t element_bytes) const {
   uint64_t bytes = 0;
-  for (const KvLayer& layer : layers_) {
-    uint64_t elements = 0;
-    if (layer.stored) elements += tokens / layer.tokens_per_entry * layer.elements;
-    if (layer.window_stored) elements += std::min(tokens, layer.window) * layer.window_elements;
-    if (layer.index_stored) elements += tokens / layer.tokens_per_index_entry * layer.index_elements;
-    bytes += elements * element_bytes + layer.state_bytes;
-  }
+  for (const KvLayer& layer : layers_) bytes += layer.bytes(tokens, element_bytes);
   return bytes;
 }
 
 uint64_t KvCache::read_bytes(uint64_t tokens, uint64_t element_bytes) const {
   uint64_t bytes = 0;
-  for (const KvLayer& layer : layers_) {
-    uint64_t entries = tokens / layer.tokens_per_entry;
-    if (layer.chosen != 0) entries = std::min(entries, layer.chosen);
-    const uint64_t elements = entries * layer.elements + std::min(tokens, layer.window) * layer.window_elements +
-                              tokens / layer.tokens_per_index_entry * layer.index_elements;
-    bytes += elements * element_bytes + 2 * layer.state_bytes;
-  }
+  for (const KvLayer& layer : layers_) bytes += layer.read_bytes(tokens, element_bytes);
   return bytes;
 }
 

@@ -60,7 +60,7 @@ std::vector<WeightItem> weigh(const ModelSpec& spec, std::vector<ParamSpec> para
     if (!param.counted) continue;
     WeightItem item;
     item.param = std::move(param);
-    const bool matrix = item.param.shape.size() >= (item.is_stack() ? 3U : 2U);
+    const bool matrix = item.param.shape.size() == (item.is_stack() ? 3U : 2U);  // convolutions are no matrices
     const auto format = matrix && keep16(item.param) != Keep16::kAlways ? format_of(item.param) : std::nullopt;
     item.format = format.value_or(dense);
     if (format) check_block(item);

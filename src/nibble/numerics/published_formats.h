@@ -1,0 +1,12 @@
+// The formats in which the field publishes large models, 16 bits first: what a comparison shows if nobody asks for
+// others.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace nibble {
+
+std::span<const std::string_view> published_formats();
+
+}  // namespace nibble

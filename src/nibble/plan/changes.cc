@@ -1,0 +1,141 @@
+#include "nibble/plan/changes.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <optional>
+
+#include "nibble/base/error.h"
+#include "nibble/base/strings.h"
+#include "nibble/plan/model_rows.h"
+
+namespace nibble {
+namespace {
+
+constexpr size_t kProposals = 3;
+
+class Proposer {
+ public:
+  explicit Proposer(const Plan& plan) : plan_(plan) {}
+
+  std::vector<Change> run() {
+    fewer_sequences();
+    shorter_context();
+    try_request("--kv fp8", plan_.request.kv_element_bytes > 1,
+                [](PlanRequest* request) { request->kv_element_bytes = 1; });
+    other_formats();
+    more_gpus();
+    larger_devices();
+    try_request("--reserve 0.1", plan_.request.reserve > 0.1, [](PlanRequest* request) { request->reserve = 0.1; });
+    return std::move(changes_);
+  }
+
+ private:
+  bool enough() const { return changes_.size() >= kProposals; }
+
+  // The best layout of the changed plan, if one fits.
+  std::optional<LayoutPlan> fits(const PlanRequest& request, const Device& device, uint64_t gpus) const {
+    return fits(request, device, gpus, plan_.items);
+  }
+  std::optional<LayoutPlan> fits(const PlanRequest& request, const Device& device, uint64_t gpus,
+                                 const std::vector<WeightItem>& items) const {
+    if (!plan_.subject) return std::nullopt;
+    const double flops = plan_.scheme ? scheme_peak(*plan_.scheme, device) : 0;
+    auto found = search_layouts(*plan_.subject, items, device, request, gpus, flops);
+    if (found.plans.empty()) return std::nullopt;
+    return found.plans.front();
+  }
+
+  void add(std::string what, const LayoutPlan& made) {
+    changes_.push_back({std::move(what), fmt::format("{}: {} of {} a GPU", made.layout.name(),
+                                                     human_bytes(made.memory.total() - made.memory.reserve),
+                                                     human_bytes(made.memory.capacity))});
+  }
+
+  bool try_request(std::string what, bool possible, const std::function<void(PlanRequest*)>& change) {
+    if (enough() || !possible) return false;
+    PlanRequest request = plan_.request;
+    change(&request);
+    const auto made = fits(request, plan_.device, plan_.gpus);
+    if (made) add(std::move(what), *made);
+    return made.has_value();
+  }
+
+  // The largest value below the asked one that fits, by halving and then between.
+  void largest_that_fits(const char* option, uint64_t asked, uint64_t step, uint64_t PlanRequest::*field) {
+    if (enough()) return;
+    const auto fit = [&](uint64_t value) {
+      PlanRequest request = plan_.request;
+      request.*field = value;
+      return fits(request, plan_.device, plan_.gpus);
+    };
+    uint64_t low = 0;
+    uint64_t high = asked / step;
+    if (high <= 1 || !fit(step)) return;
+    low = 1;
+    while (high - low > 1) {
+      const uint64_t middle = low + (high - low) / 2;
+      (fit(middle * step) ? low : high) = middle;
+    }
+    add(fmt::format("{} {}", option, low * step), *fit(low * step));
+  }
+
+  void fewer_sequences() {
+    largest_that_fits("--concurrency", plan_.request.concurrency, 1, &PlanRequest::concurrency);
+  }
+  void shorter_context() { largest_that_fits("--context", plan_.request.context, 1024, &PlanRequest::context); }
+
+  void other_formats() {
+    const auto fewer = [&](const FormatRow& row) {
+      return row.refused.empty() && row.size.weight_bytes < plan_.rows[plan_.detail].size.weight_bytes;
+    };
+    for (const FormatRow& row : plan_.rows) {
+      if (enough() || !fewer(row)) continue;
+      if (!plan_.subject) {
+        if (row.fits) changes_.push_back({"--format " + row.format, human_bytes(row.size.weight_bytes) + " of weights"});
+        continue;
+      }
+      const auto items = std::move(model_rows(*plan_.subject, {row.format}).front().items);
+      if (const auto made = fits(plan_.request, plan_.device, plan_.gpus, items)) add("--format " + row.format, *made);
+    }
+  }
+
+  void more_gpus() {
+    if (enough()) return;
+    const uint64_t machine = plan_.request.gpus_per_machine;
+    PlanRequest free = plan_.request;
+    free.tp = free.ep = free.pp = free.dp = std::nullopt;
+    for (uint64_t gpus = plan_.gpus * 2; gpus <= 64 * machine; gpus *= 2) {
+      if (!plan_.subject) {
+        if (plan_.rows[plan_.detail].min_gpus > gpus) continue;
+        changes_.push_back({fmt::format("--gpus {}", plan_.rows[plan_.detail].min_gpus), "the weights fit"});
+        return;
+      }
+      if (const auto made = fits(free, plan_.device, gpus)) return add(fmt::format("--gpus {}", gpus), *made);
+    }
+  }
+
+  void larger_devices() {
+    for (const Device& device : devices()) {
+      if (enough()) return;
+      if (device.kind != DeviceKind::kGpu || device.memory_bytes <= plan_.device.memory_bytes) continue;
+      const std::string what = fmt::format("--gpu {}", device.name);
+      if (!plan_.subject) {
+        FormatRow row = plan_.rows[plan_.detail];
+        rate(device, plan_.request, plan_.gpus, &row);
+        if (row.fits) changes_.push_back({what, human_bytes(device.memory_bytes) + " a GPU"});
+      } else if (const auto made = fits(plan_.request, device, plan_.gpus)) {
+        add(what, *made);
+      }
+    }
+  }
+
+  const Plan& plan_;
+  std::vector<Change> changes_;
+};
+
+}  // namespace
+
+std::vector<Change> propose_changes(const Plan& plan) { return Proposer(plan).run(); }
+
+}  // namespace nibble

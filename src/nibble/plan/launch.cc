@@ -1,0 +1,89 @@
+#include "nibble/plan/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nibble/base/error.h"
+#include "nibble/base/strings.h"
+
+namespace nibble {
+namespace {
+
+// Share of the memory that an engine may fill: everything but the graphs and the driver's own.
+double memory_share(const Plan& plan) {
+  const MemoryPlan& memory = plan.chosen->memory;
+  const auto graphs = static_cast<double>(memory.graphs);
+  return std::clamp(1 - graphs / static_cast<double>(memory.capacity) - 0.05, 0.1, 0.95);
+}
+
+std::string comment(const Plan& plan, const char* command) {
+  return fmt::format("# {}\n# {} on {} x {}: {}, {}\n", command, printable(plan.subject->name), plan.gpus,
+                     plan.device.title, plan.rows[plan.detail].title, plan.chosen->layout.name());
+}
+
+// A YAML scalar that no reader takes for anything but a string.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : printable(text)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string vllm(const Plan& plan) {
+  const PlanRequest& request = plan.request;
+  const Layout& layout = plan.chosen->layout;
+  std::string text = comment(plan, "vllm serve --config FILE");
+  text += fmt::format("model: {}\ntensor-parallel-size: {}\n", quoted(plan.subject->name), layout.tp);
+  if (layout.pp > 1) text += fmt::format("pipeline-parallel-size: {}\n", layout.pp);
+  if (layout.dp > 1) text += fmt::format("data-parallel-size: {}\n", layout.dp);
+  if (layout.ep > 1) text += "enable-expert-parallel: true\n";
+  text += fmt::format("max-model-len: {}\nmax-num-seqs: {}\nmax-num-batched-tokens: {}\n", request.context,
+                      (request.concurrency + layout.dp - 1) / layout.dp, kPrefillChunk);
+  text += fmt::format("gpu-memory-utilization: {:.2f}\n", memory_share(plan));
+  if (request.kv_element_bytes == 1) text += "kv-cache-dtype: fp8\n";
+  if (request.draft != 0)
+    text += fmt::format("speculative-config: '{{\"method\": \"mtp\", \"num_speculative_tokens\": {}}}'\n", request.draft);
+  return text;
+}
+
+std::string sglang(const Plan& plan) {
+  const PlanRequest& request = plan.request;
+  const Layout& layout = plan.chosen->layout;
+  std::string text = comment(plan, "python -m sglang.launch_server --config FILE");
+  // Its tp-size counts all GPUs of a stage; dp-size of them share out the attention.
+  text += fmt::format("model-path: {}\ntp-size: {}\n", quoted(plan.subject->name), layout.stage_gpus());
+  if (layout.pp > 1) text += fmt::format("pp-size: {}\n", layout.pp);
+  if (layout.dp > 1) text += fmt::format("dp-size: {}\nenable-dp-attention: true\n", layout.dp);
+  if (layout.ep > 1) text += fmt::format("ep-size: {}\n", layout.ep);
+  if (plan.gpus > request.gpus_per_machine)
+    text += fmt::format("nnodes: {}\n", (plan.gpus + request.gpus_per_machine - 1) / request.gpus_per_machine);
+  text += fmt::format("context-length: {}\nmax-running-requests: {}\nchunked-prefill-size: {}\n", request.context,
+                      request.concurrency, kPrefillChunk);
+  text += fmt::format("mem-fraction-static: {:.2f}\n", memory_share(plan));
+  if (request.kv_element_bytes == 1) text += "kv-cache-dtype: fp8_e4m3\n";
+  if (request.draft != 0)
+    text += fmt::format("speculative-algorithm: EAGLE\nspeculative-num-steps: {}\nspeculative-eagle-topk: 1\n"
+                        "speculative-num-draft-tokens: {}\n",
+                        request.draft, request.draft + 1);
+  return text;
+}
+
+}  // namespace
+
+bool can_launch(Engine engine, const Layout& layout) {
+  return engine != Engine::kVllm || layout.ep == 1 || layout.ep == layout.stage_gpus();
+}
+
+std::string launch_config(const Plan& plan, Engine engine) {
+  if (!plan.subject)
+    throw Error("a launch configuration needs a model").way_out("name a checkpoint instead of --total and --active");
+  if (plan.search.plans.empty() || !plan.chosen)
+    throw Error("no layout fits, so there is nothing to launch")
+        .way_out("run the same command without --emit: it says what is missing and what would fit");
+  return engine == Engine::kVllm ? vllm(plan) : sglang(plan);
+}
+
+}  // namespace nibble

@@ -1,0 +1,18 @@
+// Launch configurations for the engines that serve such checkpoints.
+#pragma once
+
+#include <string>
+
+#include "nibble/ledger/layout.h"
+#include "nibble/plan/plan.h"
+
+namespace nibble {
+
+// vLLM deals experts out over all GPUs of a stage or none; SGLang over any divisor of them.
+bool can_launch(Engine engine, const Layout& layout);
+
+// A YAML file for `vllm serve --config FILE` or `python -m sglang.launch_server --config FILE`, of the plan's layout.
+// Error if the plan has none that fits.
+std::string launch_config(const Plan& plan, Engine engine);
+
+}  // namespace nibble

@@ -1,0 +1,143 @@
+#include "nibble/plan/legality.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace nibble {
+namespace {
+
+std::string list(const std::vector<uint64_t>& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
+
+std::string number(uint64_t value) { return std::to_string(value); }
+
+// "TP 1, 5": parts that come out whole.
+std::string legal_way(const char* what, uint64_t width, uint64_t block) {
+  return fmt::format("{} {}", what, list(legal_parts(width, block)));
+}
+
+LayoutRefusal indivisible(const char* what, uint64_t count, const char* option, uint64_t parts) {
+  return {fmt::format("{} {} cannot be divided by {} {}: remainder {}", count, what, option, parts, count % parts),
+          {{"count", number(count)}, {"parts", number(parts)}, {"remainder", number(count % parts)}},
+          {legal_way(option, count, 1)}};
+}
+
+}  // namespace
+
+LayoutRules::LayoutRules(const ModelSpec& spec, std::span<const WeightItem> items)
+    : layers_(spec.layers.size()), experts_(spec.experts) {
+  std::set<std::pair<std::string, uint64_t>> heads;
+  std::set<uint64_t> kv_heads;
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.attention == AttentionKind::kLinear) {
+      heads.insert({"heads of linear attention", spec.linear.heads});
+    } else if (layer.attention != AttentionKind::kNone) {
+      const AttentionShape shape = spec.attention_shape(layer);
+      heads.insert({"attention heads", shape.heads});
+      if (layer.attention == AttentionKind::kGqa) kv_heads.insert(shape.kv_heads);
+    }
+  }
+  heads_.assign(heads.begin(), heads.end());
+  kv_heads_.assign(kv_heads.begin(), kv_heads.end());
+  std::set<std::tuple<Role, CutAxis, uint64_t, uint64_t, uint64_t>> seen;
+  for (const WeightItem& item : items) {
+    const CutAxis axis = cut_axis(item.param);
+    // Vocabularies are padded by every engine.
+    if (axis == CutAxis::kNone || item.param.role == Role::kEmbedding || item.param.role == Role::kHead) continue;
+    if (item.param.shape.size() < 2 || item.param.role == Role::kBias) continue;
+    const bool keys = item.param.projection == Projection::kK || item.param.projection == Projection::kV;
+    const bool in_layers = item.param.layer >= 0 && static_cast<size_t>(item.param.layer) < spec.layers.size();
+    const uint64_t kv =
+        !keys ? 0
+              : (in_layers ? spec.attention_shape(spec.layers[static_cast<size_t>(item.param.layer)]).kv_heads
+                           : spec.kv_heads);
+    const uint64_t block = item.format.is_dense() ? 1
+                                                  : std::max<uint64_t>(axis == CutAxis::kRows ? item.format.block_rows
+                                                                                              : item.format.block_cols,
+                                                                       1);
+    const uint64_t width = axis == CutAxis::kCols                            ? item.cols()
+                           : item.param.projection == Projection::kGateUp ? item.rows() / 2
+                                                                             : item.rows();
+    if (!seen.insert({item.param.role, axis, width, block, kv}).second) continue;
+    axes_.push_back({item.param.role, axis, width, block, kv, item.is_stack(), item.format.name});
+  }
+}
+
+void LayoutRules::check_counts(const Layout& layout, std::vector<LayoutRefusal>* out) const {
+  if (layout.pp > layers_)
+    out->push_back({fmt::format("{} layers cannot fill PP {} stages", layers_, layout.pp),
+                    {{"layers", number(layers_)}, {"pp", number(layout.pp)}},
+                    {fmt::format("PP 1 to {}", layers_)}});
+  for (const auto& [what, count] : heads_) {
+    if (count != 0 && count % layout.tp != 0) out->push_back(indivisible(what.c_str(), count, "TP", layout.tp));
+  }
+  for (const uint64_t count : kv_heads_) {
+    if (count % layout.tp != 0 && layout.tp % count != 0)
+      out->push_back(indivisible("key/value heads", count, "TP", layout.tp));
+  }
+  if (layout.ep == 1) return;
+  if (experts_ == 0) {
+    out->push_back({"the model has no experts to deal out", {{"ep", number(layout.ep)}}, {"EP 1"}});
+  } else if (experts_ % layout.ep != 0) {
+    out->push_back(indivisible("experts", experts_, "EP", layout.ep));
+    out->back().ways_out.push_back(
+        fmt::format("pad to {} experts with empty ones", (experts_ / layout.ep + 1) * layout.ep));
+  }
+  if (layout.stage_gpus() % layout.ep != 0)
+    out->push_back({fmt::format("EP {} does not divide the {} GPUs of a stage (TP {} x DP {})", layout.ep,
+                                layout.stage_gpus(), layout.tp, layout.dp),
+                    {{"ep", number(layout.ep)}, {"stage_gpus", number(layout.stage_gpus())}},
+                    {legal_way("EP", layout.stage_gpus(), 1)}});
+}
+
+void LayoutRules::check_axis(const Axis& axis, const Layout& layout, std::vector<LayoutRefusal>* out) const {
+  const uint64_t parts = axis.expert          ? layout.expert_parts()
+                         : axis.kv_heads != 0 ? key_value_parts(axis.kv_heads, layout.tp)
+                                              : layout.tp;
+  if (parts <= 1) return;
+  const uint64_t local = axis.width / parts;
+  const bool whole = axis.width % parts == 0;
+  if (whole && local % axis.block == 0) return;
+  const char* what = axis.axis == CutAxis::kRows ? "outputs" : "inputs";
+  LayoutRefusal refusal;
+  refusal.reason =
+      whole ? fmt::format("{}: {} {} over {} GPUs are {} each, {} blocks of {} ({}): remainder {}",
+                          role_name(axis.role), axis.width, what, parts, local,
+                          static_cast<double>(local) / static_cast<double>(axis.block), axis.block, axis.format,
+                          local % axis.block)
+            : fmt::format("{}: {} {} cannot be divided by {}: remainder {}", role_name(axis.role), axis.width, what,
+                          parts, axis.width % parts);
+  refusal.values = {{"width", number(axis.width)},
+                    {"parts", number(parts)},
+                    {"local", number(local)},
+                    {"block", number(axis.block)},
+                    {"remainder", number(whole ? local % axis.block : axis.width % parts)}};
+  refusal.ways_out.push_back(legal_way(axis.expert ? "parts of an expert (TP without EP):" : "TP", axis.width, axis.block));
+  if (axis.expert) refusal.ways_out.push_back(legal_way("whole experts by expert parallelism: EP", experts_, 1));
+  if (axis.block > 1 && axis.width >= parts * axis.block) {
+    const uint64_t blocks = axis.width / axis.block;
+    refusal.ways_out.push_back(fmt::format("uneven parts of whole blocks: {} or {} of {} blocks a GPU", blocks / parts,
+                                           blocks / parts + 1, blocks));
+  }
+  const uint64_t step = parts * axis.block;
+  refusal.ways_out.push_back(
+      fmt::format("pad {} to {} with zero codes and scales of their own", axis.width, (axis.width + step - 1) / step * step));
+  out->push_back(std::move(refusal));
+}
+
+std::vector<LayoutRefusal> LayoutRules::check(const Layout& layout, bool first_only) const {
+  std::vector<LayoutRefusal> refusals;
+  check_counts(layout, &refusals);
+  for (const Axis& axis : axes_) {
+    if (first_only && !refusals.empty()) break;
+    // Parts of experts are only defined where EP divides the stage.
+    if (axis.expert && layout.ep > 1 && layout.stage_gpus() % layout.ep != 0) continue;
+    check_axis(axis, layout, &refusals);
+  }
+  return refusals;
+}
+
+}  // namespace nibble

@@ -1,0 +1,221 @@
+#include "nibble/plan/plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "nibble/base/error.h"
+#include "nibble/base/strings.h"
+#include "nibble/numerics/published_formats.h"
+#include "nibble/plan/changes.h"
+#include "nibble/plan/model_rows.h"
+#include "nibble/plan/outlook.h"
+
+namespace nibble {
+namespace {
+
+bool layout_asked(const PlanRequest& request) { return request.tp || request.ep || request.pp || request.dp; }
+
+// GPUs of the layout asked for; a number that is not given is 1, but EP across more GPUs than TP implies DP.
+uint64_t gpus_of_layout(const PlanRequest& request) {
+  const uint64_t tp = request.tp.value_or(1);
+  const uint64_t ep = request.ep.value_or(1);
+  const uint64_t dp = request.dp.value_or(ep > tp && ep % tp == 0 ? ep / tp : 1);
+  return tp * dp * request.pp.value_or(1);
+}
+
+std::vector<std::string> formats_of(const PlanRequest& request, const Subject* subject) {
+  if (!request.formats.empty()) return request.formats;
+  std::vector<std::string> formats;
+  if (subject != nullptr && !subject->released.empty()) formats.emplace_back("released");
+  for (const std::string_view name : published_formats()) formats.emplace_back(name);
+  return formats;
+}
+
+// The row that the rest of the plan is about: what was asked for, else the release's own if it is low-bit and fits, else
+// the smallest that fits, else the smallest.
+size_t detail_row(const PlanRequest& request, const std::vector<FormatRow>& rows) {
+  if (!request.formats.empty()) return 0;
+  if (rows[0].format == "released" && rows[0].fits) return 0;
+  size_t best = 0;
+  const auto better = [&](const FormatRow& a, const FormatRow& b) {
+    if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
+    if (a.fits != b.fits) return a.fits;
+    return a.size.weight_bytes < b.size.weight_bytes;
+  };
+  for (size_t i = 1; i < rows.size(); ++i) {
+    if (better(rows[i], rows[best])) best = i;
+  }
+  return best;
+}
+
+void choose_gpus(const PlanRequest& request, uint64_t smallest_bytes, Plan* plan) {
+  if (request.gpus != 0) {
+    plan->gpus = request.gpus;
+    return;
+  }
+  if (layout_asked(request)) {
+    plan->gpus = gpus_of_layout(request);
+    return;
+  }
+  plan->gpus_chosen = true;
+  plan->gpus = usual_gpus(static_cast<double>(smallest_bytes), usable_bytes(plan->device, request.reserve),
+                          request.gpus_per_machine);
+}
+
+uint64_t smallest(const std::vector<FormatRow>& rows) {
+  uint64_t bytes = UINT64_MAX;
+  for (const FormatRow& row : rows) {
+    if (row.refused.empty()) bytes = std::min(bytes, row.size.weight_bytes);
+  }
+  return bytes;
+}
+
+void refuse_all_rows(const std::vector<FormatRow>& rows) {
+  for (const FormatRow& row : rows) {
+    if (row.refused.empty()) return;
+  }
+  throw Error("none of the formats can hold this model: " + rows.front().refused);
+}
+
+void plan_flat(Plan* plan) {
+  const PlanRequest& request = plan->request;
+  for (const std::string& format : formats_of(request, nullptr)) {
+    FormatRow row;
+    row.format = row.title = format;
+    row.size = flat_size(*request.total, *request.active, format);
+    plan->rows.push_back(std::move(row));
+  }
+  choose_gpus(request, smallest(plan->rows), plan);
+  for (FormatRow& row : plan->rows) rate(plan->device, request, plan->gpus, &row);
+  plan->detail = detail_row(request, plan->rows);
+}
+
+// With GPUs to choose: more of them until a layout fits with everything, not the weights alone.
+void search_detail(Plan* plan) {
+  const double flops = scheme_peak(*plan->scheme, plan->device);
+  const auto search = [&] {
+    plan->search =
+        search_layouts(*plan->subject, plan->items, plan->device, plan->request, plan->gpus, flops);
+  };
+  search();
+  if (plan->gpus_chosen) {
+    const uint64_t most = 64 * plan->request.gpus_per_machine;
+    const uint64_t first = plan->gpus;
+    while (plan->search.plans.empty() && plan->gpus < most) {
+      plan->gpus *= 2;
+      search();
+    }
+    if (plan->search.plans.empty()) {
+      plan->gpus = first;
+      search();
+    }
+  }
+  if (!plan->search.plans.empty()) {
+    plan->chosen = plan->search.plans.front();
+  } else if (!plan->search.too_large.empty()) {
+    plan->chosen = plan->search.too_large.front();
+  }
+}
+
+void set_outlook(Plan* plan) {
+  const PlanRequest& request = plan->request;
+  const Subject& subject = *plan->subject;
+  const StepModel model(subject, plan->items, plan->chosen->layout, plan->device, request.gpus_per_machine,
+                        scheme_peak(*plan->scheme, plan->device), request.skew);
+  plan->chosen->step = model.step(request.concurrency, request.context, request.kv_element_bytes);
+  plan->step = predict(plan->chosen->step, plan->device, *plan->scheme);
+  plan->decode = decode_curve(model, request, subject.spec.max_positions);
+  plan->prefill = prefill_curve(model, subject.spec.max_positions);
+  if (request.answer != 0) plan->answer = answer_time(model, request, plan->device, *plan->scheme);
+  if (request.draft != 0) plan->speculation = speculate(model, request);
+  if (plan->chosen->layout.ep > 1) plan->exchange = exchange_time(model, request, subject.spec);
+}
+
+void check_context(Plan* plan) {
+  const uint64_t most = plan->subject->spec.max_positions;
+  if (most != 0 && plan->request.context > most)
+    plan->notes.push_back("the context of " + with_commas(plan->request.context) +
+                          " tokens is beyond the model's own limit of " + with_commas(most));
+}
+
+void plan_model(Plan* plan) {
+  const PlanRequest& request = plan->request;
+  plan->subject = std::make_shared<const Subject>(load_subject(request.model));
+  plan->notes = plan->subject->notes;
+  check_context(plan);
+  std::vector<ModelRow> rows = model_rows(*plan->subject, formats_of(request, plan->subject.get()));
+  for (const ModelRow& made : rows) plan->rows.push_back(made.row);
+  refuse_all_rows(plan->rows);
+  choose_gpus(request, request.formats.empty() ? smallest(plan->rows) : plan->rows[0].size.weight_bytes, plan);
+  for (FormatRow& row : plan->rows) {
+    if (row.refused.empty()) rate(plan->device, request, plan->gpus, &row);
+  }
+  plan->detail = detail_row(request, plan->rows);
+  ModelRow& detail = rows[plan->detail];
+  plan->items = std::move(detail.items);
+  plan->schemes = plan_schemes(*plan->subject, detail.format, Layout{}, plan->device, request.concurrency);
+  plan->scheme = plain_scheme(detail.format);
+  if (scheme_peak(*plan->scheme, plan->device) <= 0) plan->scheme = Scheme::kW16A16;
+  search_detail(plan);
+  if (plan->gpus_chosen) {
+    for (FormatRow& row : plan->rows) {
+      if (row.refused.empty()) rate(plan->device, request, plan->gpus, &row);
+    }
+  }
+  // A row fits if a layout of it does.
+  for (size_t i = 0; i < plan->rows.size(); ++i) {
+    FormatRow& row = plan->rows[i];
+    if (!row.refused.empty() || !row.fits) continue;
+    if (i == plan->detail) {
+      row.fits = !plan->search.plans.empty();
+      continue;
+    }
+    row.fits = !search_layouts(*plan->subject, rows[i].items, plan->device, request, plan->gpus, 0).plans.empty();
+  }
+  if (plan->chosen) {
+    plan->schemes =
+        plan_schemes(*plan->subject, detail.format, plan->chosen->layout, plan->device, request.concurrency);
+    set_outlook(plan);
+  }
+}
+
+}  // namespace
+
+Device load_device(const std::string& name) {
+  std::error_code ignored;
+  if (ends_with(name, ".json") || std::filesystem::is_regular_file(Path(name), ignored))
+    return parse_device(read_json(Path(name), uint64_t{1} << 20), name);
+  return find_device(name);
+}
+
+Prediction predict(const StepTime& time, const Device& device, Scheme scheme) {
+  Prediction prediction;
+  prediction.floor = time.total();
+  if (!device.measured_read) return prediction;
+  const bool eight = scheme == Scheme::kW8A8 || scheme == Scheme::kW4A8;
+  const auto& matrix = eight ? device.measured_fp8 : device.measured_bf16;
+  const double peak = scheme_peak(scheme, device);
+  const auto at = [&](double read_rate, double flops) {
+    return std::max(time.read * device.memory_bandwidth / read_rate, flops > 0 ? time.compute * peak / flops : 0) +
+           time.exchange;
+  };
+  prediction.low = at(device.measured_read->high, matrix ? matrix->high : peak);
+  prediction.high = at(device.measured_read->low, matrix ? matrix->low : peak);
+  return prediction;
+}
+
+Plan make_plan(const PlanRequest& request) {
+  Plan plan;
+  plan.request = request;
+  plan.device = load_device(request.gpu);
+  if (request.model.empty()) {
+    plan_flat(&plan);
+  } else {
+    plan_model(&plan);
+  }
+  for (const FormatRow& row : plan.rows) plan.fits = plan.fits || row.fits;
+  if (!plan.fits) plan.changes = propose_changes(plan);
+  return plan;
+}
+
+}  // namespace nibble

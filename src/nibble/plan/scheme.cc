@@ -1,0 +1,171 @@
+#include "nibble/plan/scheme.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nibble/base/checked_math.h"
+#include "nibble/ledger/routing.h"
+
+namespace nibble {
+namespace {
+
+constexpr Scheme kSchemes[] = {Scheme::kW16A16, Scheme::kW8A8, Scheme::kW4A16, Scheme::kW4A8, Scheme::kW4A4};
+constexpr uint64_t kMostTokens = uint64_t{1} << 20;
+constexpr double kBits8 = 8, kBits16 = 16;
+
+bool four_bit(const Format& format) { return format.code_bits() == 4; }
+
+// One layer's experts on one GPU.
+struct ExpertWork {
+  double elements = 0;         // that it holds
+  double flops_per_token = 0;  // of the stage's tokens, its share
+  Routing routing;
+
+  double seconds(double tokens, double bits, double flops, double bandwidth) const {
+    return std::max(read(tokens, bits, bandwidth), tokens * flops_per_token / flops);
+  }
+  double read(double tokens, double bits, double bandwidth) const {
+    return routing.share(tokens) * elements * bits / 8 / bandwidth;
+  }
+};
+
+std::optional<ExpertWork> expert_work(const Subject& subject, const Layout& layout) {
+  const ModelSpec& spec = subject.spec;
+  if (spec.experts == 0) return std::nullopt;
+  double elements = 0;
+  for (const ParamSpec& param : subject.params) {
+    if (param.role != Role::kRoutedExpert || param.shape.size() != 3) continue;
+    double product = 1;
+    for (const uint64_t dim : param.shape) product *= static_cast<double>(dim);
+    elements += product;
+  }
+  double layers = 0;
+  for (const LayerSpec& layer : spec.layers) layers += layer.mlp == MlpKind::kMoe ? 1 : 0;
+  if (layers == 0) return std::nullopt;
+  elements /= layers;
+  const double active = elements / static_cast<double>(spec.experts) * static_cast<double>(spec.experts_per_token);
+  const auto holders = static_cast<double>(layout.ep * layout.expert_parts());
+  return ExpertWork{elements / holders, 2 * active / static_cast<double>(layout.stage_gpus()),
+                    Routing(spec.experts, spec.experts_per_token)};
+}
+
+// First number of tokens at which `slower` holds; it holds for all larger ones once arithmetic decides both sides.
+std::optional<uint64_t> first_tokens(const auto& slower) {
+  if (!slower(kMostTokens)) return std::nullopt;
+  uint64_t low = 0;
+  uint64_t high = kMostTokens;
+  while (high - low > 1) {
+    const uint64_t middle = low + (high - low) / 2;
+    (slower(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+class Chooser {
+ public:
+  Chooser(ExpertWork work, const Format& format, const Device& device)
+      : work_(std::move(work)), format_(&format), device_(&device), bits_(format.bits_per_weight(4096, 4096)) {}
+
+  double seconds(Scheme scheme, uint64_t tokens) const {
+    return work_.seconds(static_cast<double>(tokens), bits_, scheme_peak(scheme, *device_), device_->memory_bandwidth);
+  }
+  double in_bits(double bits, double flops, uint64_t tokens) const {
+    return flops == 0 ? 0 : work_.seconds(static_cast<double>(tokens), bits, flops, device_->memory_bandwidth);
+  }
+
+  SchemeChoice choose(std::string phase, uint64_t tokens) const {
+    SchemeChoice choice;
+    choice.phase = std::move(phase);
+    choice.tokens = tokens;
+    const SchemeTime* best = nullptr;
+    for (const Scheme scheme : kSchemes) {
+      SchemeTime time{scheme, 0, false, scheme_obstacle(scheme, *format_, *device_)};
+      if (time.obstacle.empty()) {
+        time.seconds = seconds(scheme, tokens);
+        time.compute_bound =
+            time.seconds > work_.read(static_cast<double>(tokens), bits_, device_->memory_bandwidth) * 1.0000001;
+      }
+      choice.times.push_back(std::move(time));
+    }
+    for (const SchemeTime& time : choice.times) {
+      // Of equal ones the first: it keeps more bits of the activations.
+      if (time.obstacle.empty() && (best == nullptr || time.seconds < best->seconds * 0.999)) best = &time;
+    }
+    choice.seconds_8bit = in_bits(kBits8, device_->fp8_flops, tokens);
+    choice.seconds_16bit = in_bits(kBits16, device_->bf16_flops, tokens);
+    choice.chosen = best->scheme;
+    choice.reason = best->compute_bound ? "arithmetic decides: the highest peak that the device has for this format"
+                                        : "reading the weights decides: activations keep the most bits";
+    return choice;
+  }
+
+ private:
+  ExpertWork work_;
+  const Format* format_;
+  const Device* device_;
+  double bits_;
+};
+
+}  // namespace
+
+std::string_view scheme_name(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::kW16A16: return "w16a16";
+    case Scheme::kW8A8: return "w8a8";
+    case Scheme::kW4A16: return "w4a16";
+    case Scheme::kW4A8: return "w4a8";
+    case Scheme::kW4A4: return "w4a4";
+  }
+  return "";
+}
+
+double scheme_peak(Scheme scheme, const Device& device) {
+  switch (scheme) {
+    case Scheme::kW16A16:
+    case Scheme::kW4A16: return device.bf16_flops;
+    case Scheme::kW8A8: return device.fp8_flops;
+    case Scheme::kW4A8: return device.fp8_flops > 0 ? device.fp8_flops : device.int8_flops;
+    case Scheme::kW4A4: return device.fp4_flops;
+  }
+  return 0;
+}
+
+std::string scheme_obstacle(Scheme scheme, const Format& format, const Device& device) {
+  const uint64_t bits = format.code_bits();
+  const bool fits = scheme == Scheme::kW16A16 ? bits >= 16 : scheme == Scheme::kW8A8 ? bits == 8 : bits == 4;
+  if (!fits) return fmt::format("the weights have {} bits", bits);
+  if (scheme == Scheme::kW4A4 && format.element != Element::kE2M1) return "the weights are no four-bit floats";
+  if (scheme == Scheme::kW8A8 && format.element != Element::kE4M3 && format.element != Element::kE5M2)
+    return "the weights are no 8-bit floats";
+  if (scheme_peak(scheme, device) <= 0) return fmt::format("{} has no unit for it", device.title);
+  return "";
+}
+
+Scheme plain_scheme(const Format& format) {
+  if (four_bit(format)) return Scheme::kW4A16;
+  return format.code_bits() == 8 ? Scheme::kW8A8 : Scheme::kW16A16;
+}
+
+SchemePlan plan_schemes(const Subject& subject, const Format& format, const Layout& layout, const Device& device,
+                        uint64_t concurrency) {
+  SchemePlan plan;
+  auto work = expert_work(subject, layout);
+  if (!work || scheme_peak(plain_scheme(format), device) <= 0) return plan;
+  const Chooser chooser(*std::move(work), format, device);
+  for (const uint64_t tokens : {uint64_t{1}, concurrency, uint64_t{64}, uint64_t{256}}) {
+    if (plan.choices.empty() || tokens > plan.choices.back().tokens)
+      plan.choices.push_back(chooser.choose("decode", tokens));
+  }
+  for (const uint64_t tokens : {1024U, 8192U}) plan.choices.push_back(chooser.choose("prefill", tokens));
+  if (!four_bit(format)) return plan;
+  const auto four = [&](uint64_t tokens) { return chooser.seconds(Scheme::kW4A16, tokens); };
+  if (device.fp8_flops > 0)
+    plan.slower_than_8bit =
+        first_tokens([&](uint64_t t) { return four(t) > chooser.in_bits(kBits8, device.fp8_flops, t) * 1.0000001; });
+  plan.slower_than_16bit =
+      first_tokens([&](uint64_t t) { return four(t) > chooser.in_bits(kBits16, device.bf16_flops, t) * 1.0000001; });
+  return plan;
+}
+
+}  // namespace nibble

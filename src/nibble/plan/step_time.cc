@@ -1,0 +1,169 @@
+#include "nibble/plan/step_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "nibble/base/checked_math.h"
+#include "nibble/ledger/attention_cost.h"
+#include "nibble/ledger/sharding.h"
+
+namespace nibble {
+namespace {
+
+constexpr double kActivationBytes = 2;
+
+double of(uint64_t number) { return static_cast<double>(number); }
+
+// Different ones among `parts` equal parts that k choices fall on.
+double different(double parts, double choices) { return parts * -std::expm1(choices * std::log1p(-1 / parts)); }
+
+void add_item(const ModelSpec& spec, const WeightItem& item, const Layout& layout, StageLoad* stage) {
+  const double bytes = of(rank_bytes(spec, item, layout));
+  if (item.is_stack()) {
+    stage->expert_bytes += bytes;
+    if (item.param.shape.size() == 3)
+      stage->expert_flops += 2 * of(item.elements) * of(spec.experts_per_token) / of(item.experts());
+    return;
+  }
+  stage->fixed_bytes += bytes;
+  if (item.param.shape.size() >= 2)
+    stage->fixed_flops += 2 * of(item.elements) * (item.bytes == 0 ? 0 : bytes / of(item.bytes));
+}
+
+}  // namespace
+
+StepModel::StepModel(const Subject& subject, std::span<const WeightItem> items, const Layout& layout,
+                     const Device& device, uint64_t gpus_per_machine, double flops, double skew)
+    : subject_(&subject), layout_(layout), device_(&device), gpus_per_machine_(gpus_per_machine), flops_(flops) {
+  const ModelSpec& spec = subject.spec;
+  if (spec.experts != 0) routing_.emplace(spec.experts, spec.experts_per_token, skew);
+  stages_.resize(layout.pp);
+  for (uint64_t s = 0; s < layout.pp; ++s) {
+    std::tie(stages_[s].first, stages_[s].last) = stage_layers(spec.layers.size(), layout.pp, s);
+    for (uint64_t i = stages_[s].first; i < stages_[s].last; ++i) {
+      const LayerSpec& layer = spec.layers[i];
+      stages_[s].moe_layers += layer.mlp == MlpKind::kMoe ? 1 : 0;
+      // One after attention, one after the MLP; experts that are dealt out bring their own exchange.
+      stages_[s].tp_reductions += layer.attention != AttentionKind::kNone ? 1 : 0;
+      stages_[s].tp_reductions +=
+          layer.mlp == MlpKind::kDense || (layer.mlp == MlpKind::kMoe && layout.ep == 1) ? 1 : 0;
+    }
+  }
+  bool tied = true;
+  for (const WeightItem& item : items) {
+    if (item.param.role == Role::kHead) tied = false;
+  }
+  for (const WeightItem& item : items) {
+    // One row of the embedding is read; a tied head reads all of it, on the last stage.
+    if (item.param.role == Role::kEmbedding && !tied) continue;
+    if (item.param.role == Role::kMtp) {
+      (item.is_stack() ? stages_.back().mtp_expert_bytes : stages_.back().mtp_bytes) +=
+          of(rank_bytes(spec, item, layout));
+      continue;
+    }
+    const uint64_t stage = item.param.role == Role::kEmbedding ? layout.pp - 1 : stage_of(spec, item.param, layout.pp);
+    add_item(spec, item, layout, &stages_[stage]);
+  }
+}
+
+double StepModel::all_reduce(double tokens) const {
+  if (layout_.tp == 1) return 0;
+  const bool inside = layout_.tp <= device_->link_domain;
+  const double rate = inside ? device_->link_bandwidth : device_->nic_bandwidth;
+  const double latency = inside ? device_->link_latency : device_->nic_latency;
+  const double parts = of(layout_.tp);
+  return 2 * latency + 2 * (parts - 1) / parts * tokens * of(subject_->spec.hidden) * kActivationBytes / rate;
+}
+
+double StepModel::all_to_all(uint64_t tokens, bool inside_one_domain) const {
+  if (layout_.ep == 1 || !routing_) return 0;
+  const ModelSpec& spec = subject_->spec;
+  const double ranks = of(layout_.ep);
+  const double mine = of(tokens) / of(layout_.stage_gpus());
+  const double copies = different(ranks, of(spec.experts_per_token));
+  const double copy = of(spec.expert_width()) * kActivationBytes;
+  const double domain = of(std::min<uint64_t>(layout_.stage_gpus(), device_->link_domain));
+  const double domains = inside_one_domain ? 1 : std::ceil(of(layout_.stage_gpus()) / domain);
+  // Of the copies, those to this GPU's own rank stay; those to its own domain go over links; of a token that goes to
+  // another domain one copy crosses the network and is handed on inside.
+  const double inside = copies / domains * (1 - 1 / std::max(1.0, ranks / domains));
+  const double across = domains > 1 ? different(domains, of(spec.experts_per_token)) * (1 - 1 / domains) : 0;
+  double seconds = mine * (inside + across) * copy / device_->link_bandwidth + device_->link_latency;
+  if (domains > 1) seconds = std::max(seconds, mine * across * copy / device_->nic_bandwidth) + device_->nic_latency;
+  return 2 * seconds;
+}
+
+void StepModel::add_exchange(const StageLoad& stage, uint64_t tokens, StepTime* time) const {
+  const double group_tokens = of(tokens) / of(layout_.dp);
+  double seconds = of(stage.tp_reductions) * all_reduce(group_tokens);
+  seconds += of(stage.moe_layers) * all_to_all(tokens, false);
+  if (layout_.pp > 1) {
+    const bool inside = layout_.gpus() <= device_->link_domain;
+    seconds += (inside ? device_->link_latency : device_->nic_latency) +
+               group_tokens * of(subject_->spec.hidden) * kActivationBytes / of(layout_.tp) /
+                   (inside ? device_->link_bandwidth : device_->nic_bandwidth);
+  }
+  time->exchange += seconds;
+}
+
+double StepModel::draft_read(uint64_t sequences) const {
+  const StageLoad& last = stages_.back();
+  const double share = routing_ ? routing_->share(of(sequences)) : 0;
+  return (last.mtp_bytes + share * last.mtp_expert_bytes) / device_->memory_bandwidth;
+}
+
+StepTime StepModel::prefill(uint64_t tokens) const {
+  StepTime time;
+  const double share = routing_ ? routing_->share(of(tokens)) : 0;
+  if (routing_) time.distinct_experts = routing_->distinct(of(tokens));
+  const auto layers = of(std::max<uint64_t>(subject_->spec.layers.size(), 1));
+  const double attention = prefill_attention_flops(subject_->spec, tokens) / layers / of(layout_.tp);
+  for (const StageLoad& stage : stages_) {
+    const double weights = stage.fixed_bytes + share * stage.expert_bytes;
+    const double flops = of(tokens) * (stage.fixed_flops + stage.expert_flops / of(layout_.stage_gpus())) +
+                         attention * of(stage.last - stage.first);
+    const double read = weights / device_->memory_bandwidth;
+    const double compute = flops_ > 0 ? flops / flops_ : 0;
+    add_exchange(stage, tokens, &time);
+    time.weight_bytes += weights;
+    time.read += read;
+    time.compute += compute;
+    time.floor += std::max(read, compute);
+  }
+  return time;
+}
+
+StepTime StepModel::step(uint64_t sequences, uint64_t context, uint64_t kv_element_bytes, uint64_t tokens) const {
+  const ModelSpec& spec = subject_->spec;
+  const auto& layers = subject_->cache.layers();
+  StepTime time;
+  const uint64_t all_tokens = sequences * tokens;
+  const double share = routing_ ? routing_->share(of(all_tokens)) : 0;
+  if (routing_) time.distinct_experts = routing_->distinct(of(all_tokens));
+  const double group_sequences = of(ceil_div(sequences, layout_.dp));
+  const double attention_flops = decode_attention_flops(spec, context) / of(std::max<uint64_t>(layers.size(), 1));
+  for (const StageLoad& stage : stages_) {
+    double kv = 0;
+    for (uint64_t i = stage.first; i < stage.last; ++i)
+      kv += of(layers[i].read_bytes(context, kv_element_bytes)) / of(std::min(layers[i].heads, layout_.tp));
+    kv *= group_sequences;
+    const double weights = stage.fixed_bytes + share * stage.expert_bytes;
+    const double flops = group_sequences * of(tokens) *
+                             (stage.fixed_flops + attention_flops * of(stage.last - stage.first) / of(layout_.tp)) +
+                         of(all_tokens) * stage.expert_flops / of(layout_.stage_gpus());
+    const double read = (weights + kv) / device_->memory_bandwidth;
+    const double compute = flops_ > 0 ? flops / flops_ : 0;
+    const double before = time.exchange;
+    add_exchange(stage, all_tokens, &time);
+    time.weight_bytes += weights;
+    time.kv_bytes += kv;
+    time.read += read;
+    time.compute += compute;
+    time.floor += std::max(read, compute);
+    time.slowest_stage = std::max(time.slowest_stage, std::max(read, compute) + time.exchange - before);
+  }
+  return time;
+}
+
+}  // namespace nibble

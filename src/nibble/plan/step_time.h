@@ -1,0 +1,77 @@
+// The least time that a decoding step can take under a layout, from what its fullest GPU must read and compute.
+//
+//   read      weights that are not experts once; of the experts those that the batch touches (ledger/routing.h), over
+//             all sequences of the stage; each sequence's cache; over the memory's rate
+//   compute   operations of the tokens over the peak of the scheme's arithmetic; a step takes the longer of the two
+//   exchange  TP: two all-reduces a layer of the tokens' hidden states, ring: 2 (tp - 1) / tp of the bytes and two
+//             latencies; EP: dispatch and combine of every MoE layer, one copy of a token's hidden state to each
+//             different rank that its experts lie on, and a latency each; inside a domain over its links, between
+//             machines over the network cards; PP: one hidden state from stage to stage
+//
+// Stages follow one another: a token's time is their sum, a full pipeline gives a step per slowest stage.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "nibble/hardware/device.h"
+#include "nibble/ledger/layout.h"
+#include "nibble/ledger/routing.h"
+#include "nibble/plan/request.h"
+#include "nibble/plan/subject.h"
+
+namespace nibble {
+
+// What one GPU of each stage holds and reads, summed once for a layout; steps of any batch and context follow.
+struct StageLoad {
+  uint64_t first = 0, last = 0;    // layers
+  double fixed_bytes = 0;          // read whatever the batch: no experts, no embedding, no MTP
+  double expert_bytes = 0;         // all experts that the GPU holds
+  double fixed_flops = 0;          // one token
+  double expert_flops = 0;         // one token's top-k, all GPUs together
+  uint64_t moe_layers = 0, tp_reductions = 0;
+  double mtp_bytes = 0, mtp_expert_bytes = 0;  // the drafting layers' share, read once a drafted token
+};
+
+struct StepTime {
+  double read = 0, compute = 0, exchange = 0;  // seconds, summed over stages
+  double slowest_stage = 0;
+  double weight_bytes = 0, kv_bytes = 0;  // of the fullest GPU, summed over stages
+  double distinct_experts = 0;            // of one layer
+  double floor = 0;                       // sum over stages of max(read, compute)
+  double total() const { return floor + exchange; }
+};
+
+class StepModel {
+ public:
+  // `flops`: peak of the arithmetic on the experts; other matrices use the same.
+  StepModel(const Subject& subject, std::span<const WeightItem> items, const Layout& layout, const Device& device,
+            uint64_t gpus_per_machine, double flops, double skew);
+
+  // `sequences` in all, each with `context` tokens before, `tokens` new ones each (1, or 1 + drafts).
+  StepTime step(uint64_t sequences, uint64_t context, uint64_t kv_element_bytes, uint64_t tokens = 1) const;
+
+  // A prompt of `tokens` tokens of one sequence, all stages one after another.
+  StepTime prefill(uint64_t tokens) const;
+
+  // Reading the MTP layers once for a token of each sequence; 0 if the model has none.
+  double draft_read(uint64_t sequences) const;
+
+  // Exchange of one layer's experts for so many tokens of the stage: within one domain, or as the layout lies.
+  double all_to_all(uint64_t tokens, bool inside_one_domain) const;
+  const Layout& layout() const { return layout_; }
+
+ private:
+  double all_reduce(double tokens) const;
+  void add_exchange(const StageLoad& stage, uint64_t tokens, StepTime* time) const;
+
+  const Subject* subject_;
+  Layout layout_;
+  const Device* device_;
+  uint64_t gpus_per_machine_;
+  double flops_;
+  std::optional<Routing> routing_;
+  std::vector<StageLoad> stages_;
+};
+
+}  // namespace nibble
