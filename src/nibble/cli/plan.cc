@@ -43,7 +43,8 @@ void add_machines(CLI::App& app, PlanArgs* args) {
       ->check(many)
       ->capture_default_str()
       ->type_name("N");
-  app.add_option("--reserve", request.reserve, "share of a GPU's memory that weights leave free, for the cache and all else")
+  app.add_option("--reserve", request.reserve,
+                 "share of a GPU's memory that weights leave free, for the cache and all else")
       ->check(CLI::Range(0.0, 0.99))
       ->capture_default_str()
       ->type_name("SHARE");
@@ -70,7 +71,8 @@ void add_load(CLI::App& app, PlanArgs* args) {
       ->check(CLI::IsMember({"bf16", "fp8"}))
       ->capture_default_str()
       ->type_name("TYPE");
-  app.add_option("--target", args->target, "what the search is for: latency at --concurrency, or throughput at what fits")
+  app.add_option("--target", args->target,
+                 "what the search is for: latency at --concurrency, or throughput at what fits")
       ->check(CLI::IsMember({"latency", "throughput"}))
       ->capture_default_str()
       ->type_name("WHAT");

@@ -7,6 +7,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/strings.h"
+#include "nibble/numerics/published_formats.h"
 #include "nibble/plan/model_rows.h"
 
 namespace nibble {
@@ -62,7 +63,7 @@ class Proposer {
   }
 
   // The largest value below the asked one that fits, by halving and then between.
-  void largest_that_fits(const char* option, uint64_t asked, uint64_t step, uint64_t PlanRequest::*field) {
+  void largest_that_fits(const char* option, uint64_t asked, uint64_t step, uint64_t PlanRequest::* field) {
     if (enough()) return;
     const auto fit = [&](uint64_t value) {
       PlanRequest request = plan_.request;
@@ -86,17 +87,24 @@ class Proposer {
   void shorter_context() { largest_that_fits("--context", plan_.request.context, 1024, &PlanRequest::context); }
 
   void other_formats() {
-    const auto fewer = [&](const FormatRow& row) {
-      return row.refused.empty() && row.size.weight_bytes < plan_.rows[plan_.detail].size.weight_bytes;
-    };
-    for (const FormatRow& row : plan_.rows) {
-      if (enough() || !fewer(row)) continue;
-      if (!plan_.subject) {
-        if (row.fits) changes_.push_back({"--format " + row.format, human_bytes(row.size.weight_bytes) + " of weights"});
-        continue;
+    const uint64_t now = plan_.rows[plan_.detail].size.weight_bytes;
+    for (const std::string_view name : published_formats()) {
+      if (enough()) return;
+      const std::string what = fmt::format("--format {}", name);
+      if (plan_.subject) {
+        // With a second name an impossible format is a row and no error.
+        const ModelRow made = std::move(model_rows(*plan_.subject, {std::string(name), std::string(name)}).front());
+        if (!made.row.refused.empty() || made.row.size.weight_bytes >= now) continue;
+        const auto fit = fits(plan_.request, plan_.device, plan_.gpus, made.items);
+        if (!fit) continue;
+        return add(what, *fit);
       }
-      const auto items = std::move(model_rows(*plan_.subject, {row.format}).front().items);
-      if (const auto made = fits(plan_.request, plan_.device, plan_.gpus, items)) add("--format " + row.format, *made);
+      FormatRow row;
+      row.size = flat_size(*plan_.request.total, *plan_.request.active, std::string(name));
+      rate(plan_.device, plan_.request, plan_.gpus, &row);
+      if (!row.fits) continue;
+      changes_.push_back({what, human_bytes(row.size.weight_bytes) + " of weights"});
+      return;
     }
   }
 

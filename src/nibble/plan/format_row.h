@@ -25,11 +25,12 @@ struct FormatRow {
   uint64_t min_gpus = 0, machines = 0;
   // Reading the active bytes once, spread evenly over the GPUs planned for.
   double floor_seconds = 0;
-  bool fits = false;         // on the GPUs planned for
-  std::string refused;       // why this format is not possible at all; everything else is 0
+  bool fits = false;    // on the GPUs planned for
+  std::string refused;  // why this format is not possible at all; everything else is 0
   double scales_percent() const {
-    return size.value_bytes == 0 ? 0
-                                 : 100.0 * static_cast<double>(size.scale_bytes) / static_cast<double>(size.value_bytes);
+    return size.value_bytes == 0
+               ? 0
+               : 100.0 * static_cast<double>(size.scale_bytes) / static_cast<double>(size.value_bytes);
   }
 };
 

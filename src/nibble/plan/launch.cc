@@ -45,7 +45,8 @@ std::string vllm(const Plan& plan) {
   text += fmt::format("gpu-memory-utilization: {:.2f}\n", memory_share(plan));
   if (request.kv_element_bytes == 1) text += "kv-cache-dtype: fp8\n";
   if (request.draft != 0)
-    text += fmt::format("speculative-config: '{{\"method\": \"mtp\", \"num_speculative_tokens\": {}}}'\n", request.draft);
+    text +=
+        fmt::format("speculative-config: '{{\"method\": \"mtp\", \"num_speculative_tokens\": {}}}'\n", request.draft);
   return text;
 }
 
@@ -65,9 +66,10 @@ std::string sglang(const Plan& plan) {
   text += fmt::format("mem-fraction-static: {:.2f}\n", memory_share(plan));
   if (request.kv_element_bytes == 1) text += "kv-cache-dtype: fp8_e4m3\n";
   if (request.draft != 0)
-    text += fmt::format("speculative-algorithm: EAGLE\nspeculative-num-steps: {}\nspeculative-eagle-topk: 1\n"
-                        "speculative-num-draft-tokens: {}\n",
-                        request.draft, request.draft + 1);
+    text += fmt::format(
+        "speculative-algorithm: EAGLE\nspeculative-num-steps: {}\nspeculative-eagle-topk: 1\n"
+        "speculative-num-draft-tokens: {}\n",
+        request.draft, request.draft + 1);
   return text;
 }
 

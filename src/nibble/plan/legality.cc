@@ -54,13 +54,13 @@ LayoutRules::LayoutRules(const ModelSpec& spec, std::span<const WeightItem> item
         !keys ? 0
               : (in_layers ? spec.attention_shape(spec.layers[static_cast<size_t>(item.param.layer)]).kv_heads
                            : spec.kv_heads);
-    const uint64_t block = item.format.is_dense() ? 1
-                                                  : std::max<uint64_t>(axis == CutAxis::kRows ? item.format.block_rows
-                                                                                              : item.format.block_cols,
-                                                                       1);
-    const uint64_t width = axis == CutAxis::kCols                            ? item.cols()
+    const uint64_t block =
+        item.format.is_dense()
+            ? 1
+            : std::max<uint64_t>(axis == CutAxis::kRows ? item.format.block_rows : item.format.block_cols, 1);
+    const uint64_t width = axis == CutAxis::kCols                         ? item.cols()
                            : item.param.projection == Projection::kGateUp ? item.rows() / 2
-                                                                             : item.rows();
+                                                                          : item.rows();
     if (!seen.insert({item.param.role, axis, width, block, kv}).second) continue;
     axes_.push_back({item.param.role, axis, width, block, kv, item.is_stack(), item.format.name});
   }
@@ -103,19 +103,19 @@ void LayoutRules::check_axis(const Axis& axis, const Layout& layout, std::vector
   if (whole && local % axis.block == 0) return;
   const char* what = axis.axis == CutAxis::kRows ? "outputs" : "inputs";
   LayoutRefusal refusal;
-  refusal.reason =
-      whole ? fmt::format("{}: {} {} over {} GPUs are {} each, {} blocks of {} ({}): remainder {}",
-                          role_name(axis.role), axis.width, what, parts, local,
-                          static_cast<double>(local) / static_cast<double>(axis.block), axis.block, axis.format,
-                          local % axis.block)
-            : fmt::format("{}: {} {} cannot be divided by {}: remainder {}", role_name(axis.role), axis.width, what,
-                          parts, axis.width % parts);
+  refusal.reason = whole ? fmt::format("{}: {} {} over {} GPUs are {} each, {} blocks of {} ({}): remainder {}",
+                                       role_name(axis.role), axis.width, what, parts, local,
+                                       static_cast<double>(local) / static_cast<double>(axis.block), axis.block,
+                                       axis.format, local % axis.block)
+                         : fmt::format("{}: {} {} cannot be divided by {}: remainder {}", role_name(axis.role),
+                                       axis.width, what, parts, axis.width % parts);
   refusal.values = {{"width", number(axis.width)},
                     {"parts", number(parts)},
                     {"local", number(local)},
                     {"block", number(axis.block)},
                     {"remainder", number(whole ? local % axis.block : axis.width % parts)}};
-  refusal.ways_out.push_back(legal_way(axis.expert ? "parts of an expert (TP without EP):" : "TP", axis.width, axis.block));
+  refusal.ways_out.push_back(
+      legal_way(axis.expert ? "parts of an expert (TP without EP):" : "TP", axis.width, axis.block));
   if (axis.expert) refusal.ways_out.push_back(legal_way("whole experts by expert parallelism: EP", experts_, 1));
   if (axis.block > 1 && axis.width >= parts * axis.block) {
     const uint64_t blocks = axis.width / axis.block;
@@ -123,8 +123,8 @@ void LayoutRules::check_axis(const Axis& axis, const Layout& layout, std::vector
                                            blocks / parts + 1, blocks));
   }
   const uint64_t step = parts * axis.block;
-  refusal.ways_out.push_back(
-      fmt::format("pad {} to {} with zero codes and scales of their own", axis.width, (axis.width + step - 1) / step * step));
+  refusal.ways_out.push_back(fmt::format("pad {} to {} with zero codes and scales of their own", axis.width,
+                                         (axis.width + step - 1) / step * step));
   out->push_back(std::move(refusal));
 }
 

@@ -1,6 +1,6 @@
 // Can a model be cut that way? Decided from the configuration, before a byte is read: heads, experts and layers must
-// come out whole, and a cut inside a scale's block would leave ranks with parts of a block, which kernels refuse or read
-// wrongly.
+// come out whole, and a cut inside a scale's block would leave ranks with parts of a block, which kernels refuse or
+// read wrongly.
 #pragma once
 
 #include <span>
@@ -41,7 +41,7 @@ class LayoutRules {
   void check_counts(const Layout& layout, std::vector<LayoutRefusal>* out) const;
 
   uint64_t layers_, experts_;
-  std::vector<std::pair<std::string, uint64_t>> heads_;     // query heads, by kind of layer
+  std::vector<std::pair<std::string, uint64_t>> heads_;  // query heads, by kind of layer
   std::vector<uint64_t> kv_heads_;
   std::vector<Axis> axes_;
 };

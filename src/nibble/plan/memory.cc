@@ -15,10 +15,12 @@ constexpr uint64_t kPeerBuffer = uint64_t{32} << 20;
 constexpr uint64_t kAttentionSplits = 32;
 constexpr uint64_t kGraphsLow = 300'000'000, kGraphsHigh = 1'000'000'000;
 
-void set_weights(const ModelSpec& spec, std::span<const WeightItem> items, const Layout& layout, MemoryPlan* plan) {
+void set_weights(const ModelSpec& spec, std::span<const WeightItem> items, const Layout& layout, bool drafting,
+                 MemoryPlan* plan) {
   using ByRole = decltype(plan->by_role);
   std::vector<ByRole> stages(layout.pp);
   for (const WeightItem& item : items) {
+    if (item.param.role == Role::kMtp && !drafting) continue;
     const uint64_t bytes = rank_bytes(spec, item, layout);
     stages[stage_of(spec, item.param, layout.pp)][static_cast<size_t>(item.param.role)] += bytes;
     if (item.is_stack()) plan->largest_stack = std::max(plan->largest_stack, bytes);
@@ -46,13 +48,13 @@ uint64_t widest(const ModelSpec& spec, const Layout& layout) {
   return ceil_div(wide, layout.tp);
 }
 
-uint64_t activation_bytes(const ModelSpec& spec, const Layout& layout, uint64_t tokens, uint64_t sequences) {
+uint64_t activation_bytes(const ModelSpec& spec, const Layout& layout, uint64_t tokens, uint64_t logit_rows) {
   uint64_t a_token = 4 * spec.hidden + widest(spec, layout);
   // Of the stage's routed tokens a GPU meets its share, however they are dealt out.
   const uint64_t routed =
       spec.experts_per_token * (spec.expert_width() + ceil_div(3 * spec.expert_intermediate, layout.expert_parts()));
   a_token += routed;
-  return tokens * a_token * kActivationBytes + sequences * ceil_div(spec.vocabulary, layout.tp) * sizeof(float);
+  return tokens * a_token * kActivationBytes + logit_rows * ceil_div(spec.vocabulary, layout.tp) * sizeof(float);
 }
 
 uint64_t communication_bytes(const ModelSpec& spec, const Layout& layout, uint64_t tokens) {
@@ -71,14 +73,25 @@ uint64_t split_attention_bytes(const ModelSpec& spec, const Layout& layout, uint
 
 }  // namespace
 
-uint64_t rank_kv_bytes(const Subject& subject, const Layout& layout, uint64_t tokens, uint64_t element_bytes) {
+uint64_t rank_kv_bytes(const Subject& subject, const Layout& layout, uint64_t tokens, uint64_t element_bytes,
+                       bool drafting) {
   const auto& layers = subject.cache.layers();
+  const auto on_rank = [&](const KvLayer& layer) {
+    return ceil_div(layer.bytes(tokens, element_bytes), std::min(layer.heads, layout.tp));
+  };
   uint64_t most = 0;
   for (uint64_t stage = 0; stage < layout.pp; ++stage) {
     const auto [first, last] = stage_layers(layers.size(), layout.pp, stage);
     uint64_t sum = 0;
-    for (uint64_t i = first; i < last; ++i)
-      sum += ceil_div(layers[i].bytes(tokens, element_bytes), std::min(layers[i].heads, layout.tp));
+    for (uint64_t i = first; i < last; ++i) sum += on_rank(layers[i]);
+    if (drafting && stage + 1 == layout.pp) {
+      // MTP layers attend as the model's last attention layer does.
+      for (size_t i = layers.size(); i-- > 0;) {
+        if (layers[i].elements + layers[i].window_elements == 0) continue;
+        sum += subject.spec.mtp_layers * on_rank(layers[i]);
+        break;
+      }
+    }
     most = std::max(most, sum);
   }
   return most;
@@ -89,11 +102,13 @@ MemoryPlan plan_memory(const Subject& subject, std::span<const WeightItem> items
   const ModelSpec& spec = subject.spec;
   MemoryPlan plan;
   plan.capacity = device.memory_bytes;
-  set_weights(spec, items, layout, &plan);
+  const bool drafting = request.draft != 0;
+  set_weights(spec, items, layout, drafting, &plan);
   const uint64_t sequences = ceil_div(request.concurrency, layout.dp);
-  const uint64_t tokens = std::max(sequences * (request.draft + 1), kPrefillChunk);
-  plan.kv = sequences * rank_kv_bytes(subject, layout, request.context, request.kv_element_bytes);
-  plan.activations = activation_bytes(spec, layout, tokens, sequences * (request.draft + 1));
+  const uint64_t sampled = sequences * (request.draft + 1);
+  const uint64_t tokens = std::max(sampled, kPrefillChunk);
+  plan.kv = sequences * rank_kv_bytes(subject, layout, request.context, request.kv_element_bytes, drafting);
+  plan.activations = activation_bytes(spec, layout, tokens, std::max(sampled, kLogitRows));
   plan.workspace = kMatrixWorkspace + split_attention_bytes(spec, layout, sequences);
   plan.communication = communication_bytes(spec, layout, tokens);
   if (device.kind == DeviceKind::kGpu) {

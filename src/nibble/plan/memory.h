@@ -1,10 +1,11 @@
 // What the fullest GPU of a layout holds while it serves, term by term.
 //
-//   weights        of its stage (ledger/sharding.h), by role
-//   kv             ceil(concurrency / dp) sequences of `context` tokens: heads shared out where there are enough
-//   activations    for T = max(sequences, kPrefillChunk) tokens in 16 bits: four streams of width H, the widest of the
+//   weights        of its stage (ledger/sharding.h), by role; MTP layers only if tokens are drafted
+//   kv             ceil(concurrency / dp) sequences of `context` tokens: heads shared out where there are enough; the
+//                  MTP layers' once more if tokens are drafted
+//   activations    for T = max(sequences, kPrefillChunk) tokens, drafted ones among them, in 16 bits: four streams of width H, the widest of the
 //                  attention's and the MLPs' intermediates, top-k inputs and intermediates of the routed tokens; and
-//                  float32 logits of one token a sequence
+//                  float32 logits of kLogitRows tokens
 //   workspace      split attention's partial sums, 32 parts a sequence, in float32; 64 MiB of the matrix library's
 //   communication  TP: two buffers of T x H in 16 bits, and 32 MiB of the library's own a peer (at most 8 peers);
 //                  EP: send and receive buffers of the T tokens' top-k copies, 16 bits
@@ -26,14 +27,15 @@
 
 namespace nibble {
 
-inline constexpr uint64_t kPrefillChunk = 8192;          // tokens
+inline constexpr uint64_t kPrefillChunk = 8192;  // tokens
+inline constexpr uint64_t kLogitRows = 1024;             // or as many as a step samples, if that is more
 inline constexpr uint64_t kRepackChunk = uint64_t{64} << 20;
 
 struct MemoryPlan {
   std::array<uint64_t, static_cast<size_t>(Role::kUnknown) + 1> by_role{};
   uint64_t weights = 0, kv = 0, activations = 0, workspace = 0, communication = 0, graphs_low = 0, graphs = 0,
            reserve = 0;
-  uint64_t repack = 0;        // nibble's: one chunk
+  uint64_t repack = 0;         // nibble's: one chunk
   uint64_t largest_stack = 0;  // what engines need that repack a layer's stack at once
   uint64_t capacity = 0;
 
@@ -44,8 +46,9 @@ struct MemoryPlan {
 MemoryPlan plan_memory(const Subject& subject, std::span<const WeightItem> items, const Layout& layout,
                        const Device& device, const PlanRequest& request);
 
-// Bytes that one sequence of `tokens` tokens keeps on the fullest GPU.
-uint64_t rank_kv_bytes(const Subject& subject, const Layout& layout, uint64_t tokens, uint64_t element_bytes);
+// Bytes that one sequence of `tokens` tokens keeps on the fullest GPU; with `drafting` the MTP layers' too.
+uint64_t rank_kv_bytes(const Subject& subject, const Layout& layout, uint64_t tokens, uint64_t element_bytes,
+                       bool drafting);
 
 // The most sequences of request.context tokens that fit beside everything else; 0 if none does.
 uint64_t most_sequences(const Subject& subject, std::span<const WeightItem> items, const Layout& layout,

@@ -54,7 +54,8 @@ AnswerTime answer_time(const StepModel& model, const PlanRequest& request, const
   constexpr uint64_t kPieces = 512;
   const uint64_t pieces = std::min<uint64_t>(kPieces, std::max<uint64_t>(answer.tokens, 1));
   for (uint64_t i = 0; i <= pieces; ++i) {
-    const auto context = answer.first_context + static_cast<uint64_t>(std::llround(of(answer.tokens) * of(i) / of(pieces)));
+    const auto context =
+        answer.first_context + static_cast<uint64_t>(std::llround(of(answer.tokens) * of(i) / of(pieces)));
     const double weight = of(answer.tokens) / of(pieces) * (i == 0 || i == pieces ? 0.5 : 1.0);
     const Prediction step = predict(model.step(1, context, request.kv_element_bytes), device, scheme);
     answer.seconds.floor += weight * step.floor;
@@ -68,8 +69,7 @@ Speculation speculate(const StepModel& model, const PlanRequest& request) {
   Speculation result;
   result.drafts = request.draft;
   const StepTime plain = model.step(request.concurrency, request.context, request.kv_element_bytes);
-  const StepTime verify =
-      model.step(request.concurrency, request.context, request.kv_element_bytes, request.draft + 1);
+  const StepTime verify = model.step(request.concurrency, request.context, request.kv_element_bytes, request.draft + 1);
   result.distinct_before = plain.distinct_experts;
   result.distinct_after = verify.distinct_experts;
   result.step_seconds = plain.total();

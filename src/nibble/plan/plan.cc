@@ -31,8 +31,8 @@ std::vector<std::string> formats_of(const PlanRequest& request, const Subject* s
   return formats;
 }
 
-// The row that the rest of the plan is about: what was asked for, else the release's own if it is low-bit and fits, else
-// the smallest that fits, else the smallest.
+// The row that the rest of the plan is about: what was asked for, else the release's own if it is low-bit and fits,
+// else the smallest that fits, else the smallest.
 size_t detail_row(const PlanRequest& request, const std::vector<FormatRow>& rows) {
   if (!request.formats.empty()) return 0;
   if (rows[0].format == "released" && rows[0].fits) return 0;
@@ -94,8 +94,7 @@ void plan_flat(Plan* plan) {
 void search_detail(Plan* plan) {
   const double flops = scheme_peak(*plan->scheme, plan->device);
   const auto search = [&] {
-    plan->search =
-        search_layouts(*plan->subject, plan->items, plan->device, plan->request, plan->gpus, flops);
+    plan->search = search_layouts(*plan->subject, plan->items, plan->device, plan->request, plan->gpus, flops);
   };
   search();
   if (plan->gpus_chosen) {
@@ -193,7 +192,7 @@ Prediction predict(const StepTime& time, const Device& device, Scheme scheme) {
   prediction.floor = time.total();
   if (!device.measured_read) return prediction;
   const bool eight = scheme == Scheme::kW8A8 || scheme == Scheme::kW4A8;
-  const auto& matrix = eight ? device.measured_fp8 : device.measured_bf16;
+  const auto& matrix = eight ? device.measured_e4m3 : device.measured_bf16;
   const double peak = scheme_peak(scheme, device);
   const auto at = [&](double read_rate, double flops) {
     return std::max(time.read * device.memory_bandwidth / read_rate, flops > 0 ? time.compute * peak / flops : 0) +

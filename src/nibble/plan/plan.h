@@ -64,7 +64,7 @@ struct Plan {
   PlanRequest request;
   Device device;
   uint64_t gpus = 0;
-  bool gpus_chosen = false;  // not asked for
+  bool gpus_chosen = false;                // not asked for
   std::shared_ptr<const Subject> subject;  // null with --total
   std::vector<FormatRow> rows;
   size_t detail = 0;  // the row that the rest is about

@@ -47,14 +47,10 @@ Json memory_json(const MemoryPlan& memory) {
 }
 
 Json step_json(const StepTime& step) {
-  return {{"floor_ms", step.floor * 1e3},
-          {"read_ms", step.read * 1e3},
-          {"compute_ms", step.compute * 1e3},
-          {"exchange_ms", step.exchange * 1e3},
-          {"total_ms", step.total() * 1e3},
-          {"weight_bytes", step.weight_bytes},
-          {"kv_bytes", step.kv_bytes},
-          {"distinct_experts", step.distinct_experts}};
+  return {{"floor_ms", step.floor * 1e3},     {"read_ms", step.read * 1e3},
+          {"compute_ms", step.compute * 1e3}, {"exchange_ms", step.exchange * 1e3},
+          {"total_ms", step.total() * 1e3},   {"weight_bytes", step.weight_bytes},
+          {"kv_bytes", step.kv_bytes},        {"distinct_experts", step.distinct_experts}};
 }
 
 Json prediction_json(const Prediction& prediction) {
@@ -183,12 +179,12 @@ void add_model(const Plan& plan, Json* json) {
   (*json)["prefill"] = prefill_json(plan);
   (*json)["schemes"] = schemes_json(plan.schemes);
   if (plan.answer)
-    (*json)["answer"] = {{"tokens", plan.answer->tokens},
-                         {"first_context", plan.answer->first_context},
-                         {"seconds", plan.answer->seconds.floor},
-                         {"measured_seconds", plan.answer->seconds.high > 0
-                                                  ? Json({plan.answer->seconds.low, plan.answer->seconds.high})
-                                                  : Json(nullptr)}};
+    (*json)["answer"] = {
+        {"tokens", plan.answer->tokens},
+        {"first_context", plan.answer->first_context},
+        {"seconds", plan.answer->seconds.floor},
+        {"measured_seconds",
+         plan.answer->seconds.high > 0 ? Json({plan.answer->seconds.low, plan.answer->seconds.high}) : Json(nullptr)}};
   if (plan.speculation) (*json)["speculation"] = speculation_json(*plan.speculation);
   if (plan.exchange)
     (*json)["exchange"] = {{"tokens", plan.exchange->tokens},

@@ -30,7 +30,8 @@ std::string heading(const Plan& plan) {
     text = fmt::format("{:.4g} parameters, {:.4g} active a token\n", *plan.request.total, *plan.request.active);
   }
   return text + fmt::format("on {} x {} ({}, {}/s{}), {:.0f} % of it left free\n\n", plan.gpus, device.title,
-                            human_bytes(device.memory_bytes), human_bytes(static_cast<uint64_t>(device.memory_bandwidth)),
+                            human_bytes(device.memory_bytes),
+                            human_bytes(static_cast<uint64_t>(device.memory_bandwidth)),
                             plan.gpus_chosen ? "; as many as it takes" : "", plan.request.reserve * 100);
 }
 
@@ -49,8 +50,7 @@ std::string format_table(const Plan& plan) {
                     std::to_string(row.min_gpus), std::to_string(row.machines),
                     fmt::format("{:.2f} ms", row.floor_seconds * 1e3), row.fits ? "yes" : "no"});
   }
-  return table_text(rows) + refused +
-         "floor: reading the active weights once, over all GPUs; no cache, no exchange\n";
+  return table_text(rows) + refused + "floor: reading the active weights once, over all GPUs; no cache, no exchange\n";
 }
 
 std::string memory_section(const Plan& plan) {
@@ -75,8 +75,9 @@ std::string memory_section(const Plan& plan) {
       memory.fits() ? fmt::format("of {}", human_bytes(memory.capacity))
                     : fmt::format("of {}: {} too much", human_bytes(memory.capacity),
                                   human_bytes(memory.total() - memory.capacity)));
-  return table_text(rows) + fmt::format("while loading: {} more for repacking ({} in engines that repack a layer at once)\n",
-                                        human_bytes(memory.repack), human_bytes(memory.largest_stack));
+  return table_text(rows) +
+         fmt::format("while loading: {} more for repacking ({} in engines that repack a layer at once)\n",
+                     human_bytes(memory.repack), human_bytes(memory.largest_stack));
 }
 
 std::string prediction_text(const Prediction& prediction) {
@@ -157,9 +158,10 @@ std::string scheme_section(const Plan& plan) {
 }
 
 std::string speculation_section(const Speculation& s) {
-  std::string text = fmt::format("drafting {} tokens: experts a layer {:.1f} -> {:.1f}, step {} -> {} and {} of drafting; ",
-                                 s.drafts, s.distinct_before, s.distinct_after, human_seconds(s.step_seconds),
-                                 human_seconds(s.verify_seconds), human_seconds(s.draft_seconds));
+  std::string text =
+      fmt::format("drafting {} tokens: experts a layer {:.1f} -> {:.1f}, step {} -> {} and {} of drafting; ", s.drafts,
+                  s.distinct_before, s.distinct_after, human_seconds(s.step_seconds), human_seconds(s.verify_seconds),
+                  human_seconds(s.draft_seconds));
   text += s.break_even ? fmt::format("loses below an acceptance of {:.0f} %\n", 100 * *s.break_even)
                        : std::string("loses at any acceptance\n");
   for (const auto& [acceptance, gain] : s.speedup)

@@ -92,7 +92,7 @@ class Chooser {
       // Of equal ones the first: it keeps more bits of the activations.
       if (time.obstacle.empty() && (best == nullptr || time.seconds < best->seconds * 0.999)) best = &time;
     }
-    choice.seconds_8bit = in_bits(kBits8, device_->fp8_flops, tokens);
+    choice.seconds_8bit = in_bits(kBits8, device_->e4m3_flops, tokens);
     choice.seconds_16bit = in_bits(kBits16, device_->bf16_flops, tokens);
     choice.chosen = best->scheme;
     choice.reason = best->compute_bound ? "arithmetic decides: the highest peak that the device has for this format"
@@ -124,9 +124,9 @@ double scheme_peak(Scheme scheme, const Device& device) {
   switch (scheme) {
     case Scheme::kW16A16:
     case Scheme::kW4A16: return device.bf16_flops;
-    case Scheme::kW8A8: return device.fp8_flops;
-    case Scheme::kW4A8: return device.fp8_flops > 0 ? device.fp8_flops : device.int8_flops;
-    case Scheme::kW4A4: return device.fp4_flops;
+    case Scheme::kW8A8: return device.e4m3_flops;
+    case Scheme::kW4A8: return device.e4m3_flops > 0 ? device.e4m3_flops : device.int8_flops;
+    case Scheme::kW4A4: return device.e2m1_flops;
   }
   return 0;
 }
@@ -160,9 +160,9 @@ SchemePlan plan_schemes(const Subject& subject, const Format& format, const Layo
   for (const uint64_t tokens : {1024U, 8192U}) plan.choices.push_back(chooser.choose("prefill", tokens));
   if (!four_bit(format)) return plan;
   const auto four = [&](uint64_t tokens) { return chooser.seconds(Scheme::kW4A16, tokens); };
-  if (device.fp8_flops > 0)
+  if (device.e4m3_flops > 0)
     plan.slower_than_8bit =
-        first_tokens([&](uint64_t t) { return four(t) > chooser.in_bits(kBits8, device.fp8_flops, t) * 1.0000001; });
+        first_tokens([&](uint64_t t) { return four(t) > chooser.in_bits(kBits8, device.e4m3_flops, t) * 1.0000001; });
   plan.slower_than_16bit =
       first_tokens([&](uint64_t t) { return four(t) > chooser.in_bits(kBits16, device.bf16_flops, t) * 1.0000001; });
   return plan;

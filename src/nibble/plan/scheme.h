@@ -49,7 +49,8 @@ struct SchemeChoice {
 
 struct SchemePlan {
   std::vector<SchemeChoice> choices;
-  // Tokens from which on W4A16 is slower than 8-bit weights and arithmetic, and than 16-bit ones; none: never up to 2^20.
+  // Tokens from which on W4A16 is slower than 8-bit weights and arithmetic, and than 16-bit ones; none: never up to
+  // 2^20.
   std::optional<uint64_t> slower_than_8bit, slower_than_16bit;
 };
 

@@ -76,9 +76,8 @@ SearchResult search_layouts(const Subject& subject, const std::vector<WeightItem
   std::stable_sort(result.plans.begin(), result.plans.end(), [&](const LayoutPlan& a, const LayoutPlan& b) {
     return throughput ? a.tokens_per_second > b.tokens_per_second : a.step.total() < b.step.total();
   });
-  std::stable_sort(result.too_large.begin(), result.too_large.end(), [](const LayoutPlan& a, const LayoutPlan& b) {
-    return a.memory.total() < b.memory.total();
-  });
+  std::stable_sort(result.too_large.begin(), result.too_large.end(),
+                   [](const LayoutPlan& a, const LayoutPlan& b) { return a.memory.total() < b.memory.total(); });
   return result;
 }
 

@@ -17,8 +17,8 @@ namespace nibble {
 struct LayoutPlan {
   Layout layout;
   MemoryPlan memory;
-  StepTime step;                // at the asked concurrency and context
-  uint64_t most_sequences = 0;  // for the throughput target
+  StepTime step;                 // at the asked concurrency and context
+  uint64_t most_sequences = 0;   // for the throughput target
   double tokens_per_second = 0;  // at the asked concurrency; with the throughput target at most_sequences
 };
 

@@ -67,13 +67,19 @@ StepModel::StepModel(const Subject& subject, std::span<const WeightItem> items, 
   }
 }
 
+// Inside a domain, or between cards of one machine, over links; else over network cards.
+StepModel::Wire StepModel::wire_of(uint64_t gpus) const {
+  const bool inside = gpus <= std::max(device_->link_domain, gpus_per_machine_) || device_->nic_bandwidth <= 0;
+  if (inside) return {device_->link_bandwidth, device_->link_latency};
+  return {device_->nic_bandwidth, device_->nic_latency};
+}
+
 double StepModel::all_reduce(double tokens) const {
   if (layout_.tp == 1) return 0;
-  const bool inside = layout_.tp <= device_->link_domain;
-  const double rate = inside ? device_->link_bandwidth : device_->nic_bandwidth;
-  const double latency = inside ? device_->link_latency : device_->nic_latency;
+  const Wire wire = wire_of(layout_.tp);
   const double parts = of(layout_.tp);
-  return 2 * latency + 2 * (parts - 1) / parts * tokens * of(subject_->spec.hidden) * kActivationBytes / rate;
+  return 2 * wire.latency +
+         2 * (parts - 1) / parts * tokens * of(subject_->spec.hidden) * kActivationBytes / wire.bandwidth;
 }
 
 double StepModel::all_to_all(uint64_t tokens, bool inside_one_domain) const {
@@ -83,8 +89,9 @@ double StepModel::all_to_all(uint64_t tokens, bool inside_one_domain) const {
   const double mine = of(tokens) / of(layout_.stage_gpus());
   const double copies = different(ranks, of(spec.experts_per_token));
   const double copy = of(spec.expert_width()) * kActivationBytes;
-  const double domain = of(std::min<uint64_t>(layout_.stage_gpus(), device_->link_domain));
-  const double domains = inside_one_domain ? 1 : std::ceil(of(layout_.stage_gpus()) / domain);
+  const double domain = of(std::max(device_->link_domain, gpus_per_machine_));
+  const bool networked = !inside_one_domain && device_->nic_bandwidth > 0;
+  const double domains = networked ? std::ceil(of(layout_.stage_gpus()) / domain) : 1;
   // Of the copies, those to this GPU's own rank stay; those to its own domain go over links; of a token that goes to
   // another domain one copy crosses the network and is handed on inside.
   const double inside = copies / domains * (1 - 1 / std::max(1.0, ranks / domains));
@@ -99,10 +106,9 @@ void StepModel::add_exchange(const StageLoad& stage, uint64_t tokens, StepTime* 
   double seconds = of(stage.tp_reductions) * all_reduce(group_tokens);
   seconds += of(stage.moe_layers) * all_to_all(tokens, false);
   if (layout_.pp > 1) {
-    const bool inside = layout_.gpus() <= device_->link_domain;
-    seconds += (inside ? device_->link_latency : device_->nic_latency) +
-               group_tokens * of(subject_->spec.hidden) * kActivationBytes / of(layout_.tp) /
-                   (inside ? device_->link_bandwidth : device_->nic_bandwidth);
+    const Wire wire = wire_of(layout_.gpus());
+    seconds +=
+        wire.latency + group_tokens * of(subject_->spec.hidden) * kActivationBytes / of(layout_.tp) / wire.bandwidth;
   }
   time->exchange += seconds;
 }

@@ -24,11 +24,11 @@ namespace nibble {
 
 // What one GPU of each stage holds and reads, summed once for a layout; steps of any batch and context follow.
 struct StageLoad {
-  uint64_t first = 0, last = 0;    // layers
-  double fixed_bytes = 0;          // read whatever the batch: no experts, no embedding, no MTP
-  double expert_bytes = 0;         // all experts that the GPU holds
-  double fixed_flops = 0;          // one token
-  double expert_flops = 0;         // one token's top-k, all GPUs together
+  uint64_t first = 0, last = 0;  // layers
+  double fixed_bytes = 0;        // read whatever the batch: no experts, no embedding, no MTP
+  double expert_bytes = 0;       // all experts that the GPU holds
+  double fixed_flops = 0;        // one token
+  double expert_flops = 0;       // one token's top-k, all GPUs together
   uint64_t moe_layers = 0, tp_reductions = 0;
   double mtp_bytes = 0, mtp_expert_bytes = 0;  // the drafting layers' share, read once a drafted token
 };
@@ -62,6 +62,10 @@ class StepModel {
   const Layout& layout() const { return layout_; }
 
  private:
+  struct Wire {
+    double bandwidth, latency;
+  };
+  Wire wire_of(uint64_t gpus) const;
   double all_reduce(double tokens) const;
   void add_exchange(const StageLoad& stage, uint64_t tokens, StepTime* time) const;
 

@@ -81,7 +81,8 @@ Subject load(const std::string& model) {
   if (std::filesystem::is_directory(path, ignored)) {
     if (holds_weights(path)) return from_checkpoint(model);
     const Path config = path / "config.json";
-    if (std::filesystem::exists(config, ignored)) return from_config(read_json(config, kMaxConfigBytes), config.string());
+    if (std::filesystem::exists(config, ignored))
+      return from_config(read_json(config, kMaxConfigBytes), config.string());
     throw Error("the folder holds neither weights nor a config.json").file(model).way_out("name the folder of a model");
   }
   if (std::filesystem::exists(path, ignored)) {

@@ -1,0 +1,107 @@
+// Layouts that must be refused before a byte is read, with the arithmetic and the ways out.
+#include "nibble/plan/legality.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace nibble {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+ModelSpec moe_spec(uint64_t experts) {
+  ModelSpec spec;
+  spec.layers.resize(4);
+  for (LayerSpec& layer : spec.layers) layer.mlp = MlpKind::kMoe;
+  spec.heads = 40;
+  spec.kv_heads = 40;
+  spec.head_dim = 128;
+  spec.experts = experts;
+  spec.experts_per_token = 4;
+  return spec;
+}
+
+WeightItem item(Role role, Projection projection, uint64_t experts, uint64_t rows, uint64_t cols, const char* format) {
+  WeightItem item;
+  item.param.role = role;
+  item.param.projection = projection;
+  item.param.layer = 0;
+  item.param.shape = experts == 0 ? std::vector{rows, cols} : std::vector{experts, rows, cols};
+  if (experts != 0) item.param.fusion = Fusion::kStackedExperts;
+  item.format = parse_format(format);
+  item.bytes = 1;
+  return item;
+}
+
+// Down projection of experts of width `inputs`, in groups of 128 along it.
+std::vector<LayoutRefusal> cut_down(uint64_t experts, uint64_t inputs, const Layout& layout) {
+  const std::vector<WeightItem> items{item(Role::kRoutedExpert, Projection::kDown, experts, 4096, inputs, "int4-g128")};
+  return LayoutRules(moe_spec(experts), items).check(layout);
+}
+
+TEST(Legality, C43_a_cut_group_is_refused_with_its_arithmetic) {
+  const auto refusals = cut_down(64, 640, {2, 1, 1, 1});
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].reason, HasSubstr("640"));
+  EXPECT_THAT(refusals[0].values, Contains(Pair("width", "640")));
+  EXPECT_THAT(refusals[0].values, Contains(Pair("parts", "2")));
+  EXPECT_THAT(refusals[0].values, Contains(Pair("local", "320")));
+  EXPECT_THAT(refusals[0].values, Contains(Pair("block", "128")));
+  EXPECT_THAT(refusals[0].values, Contains(Pair("remainder", "64")));
+  EXPECT_THAT(refusals[0].ways_out, Contains(HasSubstr("1, 5")));
+  EXPECT_THAT(refusals[0].ways_out, Contains(HasSubstr("EP 1, 2")));
+  EXPECT_THAT(cut_down(64, 640, {5, 1, 1, 1}), IsEmpty());
+  EXPECT_THAT(cut_down(64, 640, {2, 2, 1, 1}), IsEmpty());  // EP 2 keeps them whole
+}
+
+TEST(Legality, C45_two_and_a_half_blocks_allow_expert_parallelism_only) {
+  const std::vector<WeightItem> items{item(Role::kRoutedExpert, Projection::kGate, 512, 320, 4096, "fp8-block"),
+                                      item(Role::kRoutedExpert, Projection::kUp, 512, 320, 4096, "fp8-block"),
+                                      item(Role::kRoutedExpert, Projection::kDown, 512, 4096, 320, "fp8-block")};
+  const LayoutRules rules(moe_spec(512), items);
+  for (const uint64_t tp : {2U, 4U, 5U, 8U, 10U, 20U}) EXPECT_FALSE(rules.check({tp, 1, 1, 1}).empty()) << tp;
+  EXPECT_THAT(rules.check({8, 8, 1, 1}), IsEmpty());
+  EXPECT_THAT(rules.check({1, 8, 1, 8}), IsEmpty());
+}
+
+TEST(Legality, C47_four_and_a_half_blocks) {
+  for (const auto& [width, tp, local] : {std::tuple{18432U, 32U, 576U}, {1536U, 8U, 192U}, {768U, 4U, 192U}}) {
+    ModelSpec spec = moe_spec(64);
+    spec.heads = spec.kv_heads = 64;
+    const std::vector<WeightItem> items{item(Role::kDenseMlp, Projection::kGate, 0, width, 4096, "fp8-block")};
+    const auto refusals = LayoutRules(spec, items).check({tp, 1, 1, 1});
+    ASSERT_THAT(refusals, SizeIs(1)) << width;
+    EXPECT_THAT(refusals[0].values, Contains(Pair("local", std::to_string(local))));
+    EXPECT_THAT(refusals[0].values, Contains(Pair("remainder", "64")));
+    EXPECT_THAT(refusals[0].ways_out, Contains(HasSubstr("pad")));
+    EXPECT_THAT(refusals[0].ways_out, Contains(HasSubstr("uneven")));
+  }
+}
+
+TEST(Legality, heads_experts_layers_and_stages_must_divide) {
+  const LayoutRules rules(moe_spec(60), {});
+  EXPECT_THAT(rules.check({3, 1, 1, 1})[0].reason, HasSubstr("40 attention heads cannot be divided by TP 3"));
+  EXPECT_THAT(rules.check({8, 8, 1, 1})[0].reason, HasSubstr("60 experts cannot be divided by EP 8: remainder 4"));
+  EXPECT_THAT(rules.check({8, 8, 1, 1})[0].ways_out, Contains(HasSubstr("pad to 64 experts")));
+  EXPECT_THAT(rules.check({1, 1, 5, 1})[0].reason, HasSubstr("4 layers cannot fill PP 5"));
+  EXPECT_THAT(rules.check({4, 3, 1, 1})[0].reason, HasSubstr("EP 3 does not divide the 4 GPUs of a stage"));
+  EXPECT_THAT(rules.check({4, 4, 2, 1}), IsEmpty());
+}
+
+TEST(Legality, key_value_heads_are_copied_where_there_are_too_few) {
+  ModelSpec spec = moe_spec(64);
+  spec.heads = 64;
+  spec.kv_heads = 4;
+  const std::vector<WeightItem> items{item(Role::kAttention, Projection::kK, 0, 512, 4096, "fp8-block")};
+  const LayoutRules rules(spec, items);
+  EXPECT_THAT(rules.check({8, 1, 1, 1}), IsEmpty());  // 4 different parts of 128 rows
+  spec.kv_heads = 6;
+  EXPECT_FALSE(LayoutRules(spec, items).check({4, 1, 1, 1}).empty());
+}
+
+}  // namespace
+}  // namespace nibble
