@@ -5,7 +5,7 @@
 namespace nibble {
 
 std::span<const Command> commands() {
-  static constexpr std::array kList{kPlanCommand, kInspectCommand, kVerifyCommand, kQuantizeCommand};
+  static constexpr std::array kList{kPlanCommand, kInspectCommand, kVerifyCommand, kQuantizeCommand, kBenchCommand};
   return kList;
 }
 

@@ -1,5 +1,6 @@
 #include "nibble/ledger/weights.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -77,11 +78,13 @@ std::vector<WeightItem> weigh_checkpoint(const Checkpoint& checkpoint, const Mod
   using Key = std::tuple<int32_t, Role, Projection, std::string, std::vector<uint64_t>>;
   std::map<Key, size_t> stacks;
   std::vector<WeightItem> items;
+  uint64_t rest = 0;  // of tensors that belong to no weight
+  for (const StoredTensor& tensor : checkpoint.tensors()) rest += tensor.bytes;
   for (size_t i = 0; i < model.params.size(); ++i) {
     const Weight& weight = model.table.weights()[i];
     const ParamSpec& param = model.params[i];
-    if (weight.opaque || param.role == Role::kUnknown) continue;
     const uint64_t bytes = weight.stored_bytes(checkpoint);
+    rest -= std::min(rest, bytes);
     if (param.expert >= 0) {
       const auto [found, added] = stacks.try_emplace(
           {param.layer, param.role, param.projection, weight.format.name, param.shape}, items.size());
@@ -94,11 +97,20 @@ std::vector<WeightItem> weigh_checkpoint(const Checkpoint& checkpoint, const Mod
       }
     }
     WeightItem item{param, weight.format, bytes, weight.elements()};
+    item.param.shape = weight.shape;
     if (param.expert >= 0) {
       item.param.fusion = Fusion::kStackedExperts;
       item.param.shape.insert(item.param.shape.begin(), 1);
     }
     items.push_back(std::move(item));
+  }
+  if (rest != 0) {
+    WeightItem others;
+    others.param.name = "tensors that belong to no weight";
+    others.param.shape = {rest};
+    others.format = dense_format(Element::kInt8);
+    others.bytes = others.elements = rest;
+    items.push_back(std::move(others));
   }
   return items;
 }

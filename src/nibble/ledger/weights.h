@@ -36,8 +36,8 @@ using FormatOf = std::function<std::optional<Format>(const ParamSpec&)>;
 // parameter if a shape and its format do not go together.
 std::vector<WeightItem> weigh(const ModelSpec& spec, std::vector<ParamSpec> params, const FormatOf& format_of);
 
-// Bytes as the headers of a checkpoint have them: their sum is the files' sum of tensors, vision towers and index
-// tables apart.
+// Bytes as the headers of a checkpoint have them: their sum is the sum of all tensors there, encoders and index tables
+// (role unknown) included.
 std::vector<WeightItem> weigh_checkpoint(const Checkpoint& checkpoint, const Model& model);
 
 }  // namespace nibble

@@ -28,6 +28,7 @@ class Proposer {
     more_gpus();
     larger_devices();
     try_request("--reserve 0.1", plan_.request.reserve > 0.1, [](PlanRequest* request) { request->reserve = 0.1; });
+    more_of_larger_devices();
     return std::move(changes_);
   }
 
@@ -108,25 +109,33 @@ class Proposer {
     }
   }
 
-  void more_gpus() {
+  void more_gpus() { more_of(plan_.device, ""); }
+
+  // The fewest GPUs, doubling, on which it fits: "--gpu NAME " goes before them for another device.
+  void more_of(const Device& device, const std::string& option) {
     if (enough()) return;
-    const uint64_t machine = plan_.request.gpus_per_machine;
+    if (!plan_.subject) {
+      FormatRow row = plan_.rows[plan_.detail];
+      rate(device, plan_.request, plan_.gpus, &row);
+      changes_.push_back({fmt::format("{}--gpus {}", option, row.min_gpus), "the weights fit"});
+      return;
+    }
     PlanRequest free = plan_.request;
     free.tp = free.ep = free.pp = free.dp = std::nullopt;
-    for (uint64_t gpus = plan_.gpus * 2; gpus <= 64 * machine; gpus *= 2) {
-      if (!plan_.subject) {
-        if (plan_.rows[plan_.detail].min_gpus > gpus) continue;
-        changes_.push_back({fmt::format("--gpus {}", plan_.rows[plan_.detail].min_gpus), "the weights fit"});
-        return;
-      }
-      if (const auto made = fits(free, plan_.device, gpus)) return add(fmt::format("--gpus {}", gpus), *made);
+    for (uint64_t gpus = plan_.gpus * 2; gpus <= 64 * plan_.request.gpus_per_machine; gpus *= 2) {
+      const auto made = fits(free, device, gpus);
+      if (made) return add(fmt::format("{}--gpus {}", option, gpus), *made);
     }
+  }
+
+  bool is_larger(const Device& device) const {
+    return device.kind == plan_.device.kind && device.memory_bytes > plan_.device.memory_bytes;
   }
 
   void larger_devices() {
     for (const Device& device : devices()) {
       if (enough()) return;
-      if (device.kind != DeviceKind::kGpu || device.memory_bytes <= plan_.device.memory_bytes) continue;
+      if (!is_larger(device)) continue;
       const std::string what = fmt::format("--gpu {}", device.name);
       if (!plan_.subject) {
         FormatRow row = plan_.rows[plan_.detail];
@@ -135,6 +144,12 @@ class Proposer {
       } else if (const auto made = fits(plan_.request, device, plan_.gpus)) {
         add(what, *made);
       }
+    }
+  }
+
+  void more_of_larger_devices() {
+    for (const Device& device : devices()) {
+      if (!enough() && is_larger(device)) more_of(device, fmt::format("--gpu {} ", device.name));
     }
   }
 

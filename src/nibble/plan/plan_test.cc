@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -191,6 +192,7 @@ TEST(Plan, proposals_fit_when_followed) {
   EXPECT_FALSE(plan.fits);
   ASSERT_EQ(plan.changes.size(), 3U);
   for (const Change& change : plan.changes) {
+    ASSERT_EQ(std::count(change.what.begin(), change.what.end(), ' '), 1) << change.what;
     PlanRequest changed = request;
     const size_t space = change.what.find(' ');
     const std::string option = change.what.substr(0, space);
