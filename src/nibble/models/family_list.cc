@@ -8,6 +8,7 @@
   ROW(kimi_k3)               \
   ROW(deepseek_v4)           \
   ROW(qwen3_moe)             \
+  ROW(qwen3_next)            \
   ROW(glm4_moe)              \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
