@@ -9,6 +9,7 @@
   ROW(deepseek_v4)           \
   ROW(qwen3_moe)             \
   ROW(qwen3_next)            \
+  ROW(qwen3_5_moe)           \
   ROW(glm4_moe)              \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
