@@ -10,6 +10,7 @@
   ROW(qwen3_moe)             \
   ROW(qwen3_next)            \
   ROW(qwen3_5_moe)           \
+  ROW(qwen4_exp)             \
   ROW(glm4_moe)              \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
