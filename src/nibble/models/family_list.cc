@@ -11,6 +11,7 @@
   ROW(qwen3_next)            \
   ROW(qwen3_5_moe)           \
   ROW(qwen4_exp)             \
+  ROW(glm5_next)             \
   ROW(glm4_moe)              \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
