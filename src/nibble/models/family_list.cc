@@ -12,6 +12,7 @@
   ROW(qwen3_5_moe)           \
   ROW(qwen4_exp)             \
   ROW(glm5_next)             \
+  ROW(bailing_moe)           \
   ROW(glm4_moe)              \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
