@@ -13,6 +13,7 @@
   ROW(qwen4_exp)             \
   ROW(glm5_next)             \
   ROW(bailing_moe)           \
+  ROW(bailing_hybrid)        \
   ROW(glm4_moe)              \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
