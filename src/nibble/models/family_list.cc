@@ -14,6 +14,7 @@
   ROW(glm5_next)             \
   ROW(bailing_moe)           \
   ROW(bailing_hybrid)        \
+  ROW(nemotron_h)            \
   ROW(glm4_moe)              \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
