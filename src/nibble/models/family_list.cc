@@ -8,6 +8,13 @@
   ROW(kimi_k3)               \
   ROW(deepseek_v4)           \
   ROW(qwen3_moe)             \
+  ROW(qwen3_next)            \
+  ROW(qwen3_5_moe)           \
+  ROW(qwen4_exp)             \
+  ROW(glm5_next)             \
+  ROW(bailing_moe)           \
+  ROW(bailing_hybrid)        \
+  ROW(nemotron_h)            \
   ROW(glm4_moe)              \
   ROW(minimax_m2)            \
   ROW(mixtral)               \

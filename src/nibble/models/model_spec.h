@@ -52,6 +52,7 @@ struct LayerSpec {
   bool hash_routed = false;     // experts come from a table over token ids
   bool stores_kv = true;        // false: reads the keys and values that an earlier layer keeps
   bool stores_index = true;     // false: its indexer reads the keys of an earlier layer's
+  uint64_t ngram_rows = 0;      // of a table over n-grams of tokens, from which the layer adds; 0: none
   uint64_t conv_state = 0;      // elements that short convolutions outside linear attention keep of a sequence
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
@@ -81,6 +82,14 @@ struct LinearAttentionSpec {
   friend bool operator==(const LinearAttentionSpec&, const LinearAttentionSpec&) = default;
 };
 
+// Memory of token n-grams that some layers (LayerSpec::ngram_rows) look up and add to the residual stream: `lookups`
+// rows a token, of `width` together, then a short convolution.
+struct NgramSpec {
+  uint64_t ngram = 0, lookups = 0, width = 0, conv_kernel = 0;
+  uint64_t table_parts = 1;  // tensors that hold a table
+  friend bool operator==(const NgramSpec&, const NgramSpec&) = default;
+};
+
 // Of grouped-query attention: query heads, key/value heads, widths of a key and of a value.
 struct AttentionShape {
   uint64_t heads = 0, kv_heads = 0, head_dim = 0, v_head_dim = 0;
@@ -105,6 +114,7 @@ struct ModelSpec {
   uint64_t v_head_dim = 0;                 // MLA; grouped-query attention: 0 if as wide as a key
   uint64_t o_groups = 0, o_lora_rank = 0;  // DeepSeek-V4: grouped low-rank output projection
   uint64_t hyper_streams = 0;              // hyper-connections: residual streams, 0: none
+  uint64_t hyper_rank = 0;                 // Qwen4-Exp: of the matrices that mix the streams, 0: they are whole
   uint64_t residual_blocks = 0;            // Kimi-K3: layers per block of attention residuals, 0: none
   uint64_t n_group = 0, topk_group = 0;    // expert groups of the router; 0: none
   double routed_scaling_factor = 1;
@@ -122,6 +132,7 @@ struct ModelSpec {
   ExpertNaming expert_naming;
   IndexerSpec indexer;
   LinearAttentionSpec linear;
+  NgramSpec ngram;
   std::vector<LayerSpec> layers;
 
   // Width of the routed experts' input and output.

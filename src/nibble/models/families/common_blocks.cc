@@ -75,12 +75,18 @@ void add_embedding(Inventory* out) {
 }
 
 void add_final_norm_and_head(Inventory* out) {
+  const std::string& prefix = out->spec().prefix;
+  out->norm("norm", out->spec().hidden);
+  // "language_model.model." has its head beside the model; "model.language_model." at the top.
+  const bool beside = ends_with(prefix, ".model.");
+  const bool inside = starts_with(prefix, "model.");
+  add_head(out, (beside ? prefix.substr(0, prefix.size() - 6) : inside ? "" : prefix) + "lm_head.weight");
+}
+
+void add_head(Inventory* out, std::string name) {
   const ModelSpec& spec = out->spec();
-  out->norm("norm", spec.hidden);
   ParamSpec head;
-  head.name = spec.prefix;
-  if (ends_with(head.name, "model.")) head.name.resize(head.name.size() - 6);
-  head.name += "lm_head.weight";
+  head.name = std::move(name);
   head.role = Role::kHead;
   head.shape = {spec.vocabulary, spec.hidden};
   head.optional = spec.tied_embeddings;

@@ -41,9 +41,11 @@ class Inventory {
   bool mtp_ = false;
 };
 
-// embed_tokens; norm; lm_head (under the prefix without "model."; optional and not counted when tied).
+// embed_tokens; norm; lm_head (under the prefix up to "model."; optional and not counted when tied).
 void add_embedding(Inventory* out);
 void add_final_norm_and_head(Inventory* out);
+// The head alone, under a whole name.
+void add_head(Inventory* out, std::string name);
 
 // self_attn.{q,k,v,o}_proj with spec.attention_bias (o's as `o_bias` says), norms of q and k as spec.qk_norm.
 void add_gqa(Inventory* out, bool o_bias);

@@ -40,7 +40,7 @@ Element parse_dtype(const ConfigReader& config) {
       .way_out("state the type of the unquantized tensors, bfloat16 for most releases");
 }
 
-ModelSpec NamedFamily::parse_decoder(const ConfigReader& config, std::string_view prefix) const {
+ModelSpec NamedFamily::parse_decoder(const ConfigReader& config, std::string_view prefix, double default_eps) const {
   ModelSpec spec;
   spec.family = name();
   spec.model_type = config.text_or({"model_type"}, std::string(name()));
@@ -49,7 +49,8 @@ ModelSpec NamedFamily::parse_decoder(const ConfigReader& config, std::string_vie
   spec.hidden = config.size({"hidden_size"}, kMaxDimension);
   spec.vocabulary = config.size({"vocab_size"}, kMaxDimension);
   spec.layers.resize(config.size({"num_hidden_layers"}, kMaxLayers));
-  spec.rms_norm_eps = config.positive({"rms_norm_eps"});
+  spec.rms_norm_eps =
+      default_eps > 0 ? config.positive_or({"rms_norm_eps"}, default_eps) : config.positive({"rms_norm_eps"});
   spec.tied_embeddings = config.flag_or({"tie_word_embeddings"}, false);
   // Two names of one thing: Kimi-Linear's configurations have the second.
   spec.max_positions = config.size_or({"max_position_embeddings", "model_max_length"}, kMaxPositions, 0);
@@ -162,6 +163,19 @@ void parse_dense_first(const ConfigReader& config, ModelSpec* spec) {
                                        : config.count_or({"intermediate_size"}, kMaxDimension, 0);
 }
 
+void parse_sparse_step(const ConfigReader& config, ModelSpec* spec) {
+  const uint64_t step = config.size_or({"decoder_sparse_step"}, kMaxLayers, 1);
+  for (uint64_t i = 0; i < spec->layers.size(); ++i)
+    spec->layers[i].mlp = (i + 1) % step == 0 ? MlpKind::kMoe : MlpKind::kDense;
+  for (const uint64_t layer : config.counts("mlp_only_layers", 0, kMaxLayers).value_or(std::vector<uint64_t>{})) {
+    if (layer < spec->layers.size()) spec->layers[layer].mlp = MlpKind::kDense;
+  }
+  spec->dense_intermediate = config.count_or({"intermediate_size"}, kMaxDimension, 0);
+  for (const LayerSpec& layer : spec->layers) {
+    if (layer.mlp == MlpKind::kDense) spec->dense_intermediate = config.size({"intermediate_size"}, kMaxDimension);
+  }
+}
+
 bool parse_sliding_layers(const ConfigReader& config, uint64_t window, ModelSpec* spec) {
   const auto kinds = config.texts("layer_types", spec->layers.size());
   if (!kinds) return false;
@@ -183,7 +197,8 @@ bool parse_sliding_layers(const ConfigReader& config, uint64_t window, ModelSpec
 }
 
 void parse_mtp(const ConfigReader& config, ModelSpec* spec) {
-  spec->mtp_layers = config.count_or({"num_nextn_predict_layers", "num_mtp_layers"}, kMaxLayers, 0);
+  spec->mtp_layers =
+      config.count_or({"num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers"}, kMaxLayers, 0);
   bound_layer_experts(config, *spec);
 }
 

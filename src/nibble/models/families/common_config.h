@@ -24,8 +24,8 @@ class NamedFamily : public Family {
 
  protected:
   // A spec with family, model_type, prefix, sizes, norms, ties, dtype and positions; all layers are as LayerSpec's
-  // defaults say.
-  ModelSpec parse_decoder(const ConfigReader& config, std::string_view prefix) const;
+  // defaults say. `default_eps` 0: rms_norm_eps is required.
+  ModelSpec parse_decoder(const ConfigReader& config, std::string_view prefix, double default_eps = 0) const;
 
  private:
   std::string_view name_;
@@ -49,10 +49,12 @@ void parse_experts(const ConfigReader& config, ModelSpec* spec);
 void parse_deepseek_router(const ConfigReader& config, ModelSpec* spec);
 // first_k_dense_replace, moe_layer_freq or mlp_layer_types: which layers are MoE.
 void parse_dense_first(const ConfigReader& config, ModelSpec* spec);
+// decoder_sparse_step, mlp_only_layers, intermediate_size: which layers are MoE (Qwen's way to say it).
+void parse_sparse_step(const ConfigReader& config, ModelSpec* spec);
 
 // layer_types: "sliding_attention" layers get `window`, "full_attention" none. False if there is no such key.
 bool parse_sliding_layers(const ConfigReader& config, uint64_t window, ModelSpec* spec);
-// num_nextn_predict_layers or num_mtp_layers; after parse_experts, whose bound it repeats.
+// num_nextn_predict_layers, num_mtp_layers or mtp_num_hidden_layers; after parse_experts, whose bound it repeats.
 void parse_mtp(const ConfigReader& config, ModelSpec* spec);
 
 // bfloat16, float16, float32, float64 ("torch." before it or not); BF16 if the configuration does not say.

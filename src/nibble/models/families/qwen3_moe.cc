@@ -26,16 +26,7 @@ ModelSpec Qwen3Moe::parse(const Json& json, const std::string& source_name) cons
   spec.expert_intermediate = config.size({"moe_intermediate_size"}, kMaxDimension);
   spec.shared_intermediate = config.count_or({"shared_expert_intermediate_size"}, kMaxDimension, 0);
   spec.shared_experts = spec.shared_intermediate != 0 ? 1 : 0;
-  const uint64_t step = config.size_or({"decoder_sparse_step"}, kMaxLayers, 1);
-  for (uint64_t i = 0; i < spec.layers.size(); ++i)
-    spec.layers[i].mlp = (i + 1) % step == 0 ? MlpKind::kMoe : MlpKind::kDense;
-  for (const uint64_t layer : config.counts("mlp_only_layers", 0, kMaxLayers).value_or(std::vector<uint64_t>{})) {
-    if (layer < spec.layers.size()) spec.layers[layer].mlp = MlpKind::kDense;
-  }
-  spec.dense_intermediate = config.count_or({"intermediate_size"}, kMaxDimension, 0);
-  for (const LayerSpec& layer : spec.layers) {
-    if (layer.mlp == MlpKind::kDense) spec.dense_intermediate = config.size({"intermediate_size"}, kMaxDimension);
-  }
+  parse_sparse_step(config, &spec);
   if (config.flag_or({"use_sliding_window"}, false)) {
     const uint64_t window = config.size({"sliding_window"}, kMaxDimension);
     if (!parse_sliding_layers(config, window, &spec)) {
