@@ -1,4 +1,4 @@
-#include "nibble/verify/ignore_list.h"
+#include "nibble/checkpoint/ignore_list.h"
 
 #include <gtest/gtest.h>
 
