@@ -78,8 +78,8 @@ TEST(ReleaseFormats, PublishedNumberOfDeepseekV4sQuantizedMatrices) {
   const Release release("deepseek-v4-flash");
   const FormatOf format_of = release_formats(release.spec, release.declared);
   uint64_t count = 0;
-  release.family->inventory(release.spec, [&](ParamSpec&& param) { count += format_of(param) ? 1 : 0; });
-  for (const char* glue : {"mtp.0.e_proj", "mtp.0.h_proj"}) count += release.declared.of(glue) ? 1 : 0;
+  release.family->inventory(release.spec, [&](ParamSpec&& param) { count += format_of(param) ? 1U : 0U; });
+  for (const char* glue : {"mtp.0.e_proj", "mtp.0.h_proj"}) count += release.declared.of(glue) ? 1U : 0U;
   EXPECT_EQ(count, 34'167U);
 }
 

@@ -239,7 +239,7 @@ TEST(DeclaredFormats, HostileListsAreRefused) {
   EXPECT_THAT(error_of(list("re:a", 10'000)), HasSubstr("too many regular expressions"));
   EXPECT_THAT(error_of(list("re:(a{100}|b{100}){5}", 100)), HasSubstr("too long to compare"));
   EXPECT_THAT(error_of(list("*a*b*c", 10'000)), HasSubstr("too long to compare"));
-  EXPECT_EQ(error_of(list("model.layers.3.mlp.experts.", 100'000)), "no error");
+  EXPECT_EQ(error_of(list("model.layers.3.mlp.experts.", 20'000)), "no error");
 }
 
 }  // namespace
