@@ -68,6 +68,12 @@ void complete(QuantHints* hints, const QuantHints& other) {
   if (!hints->symmetric) hints->symmetric = other.symmetric;
   if (!hints->desc_act) hints->desc_act = other.desc_act;
   if (hints->excluded.empty()) hints->excluded = other.excluded;
+  text(&hints->element_format, other.element_format);
+  text(&hints->scale_format, other.scale_format);
+  text(&hints->store_dtype, other.store_dtype);
+  text(&hints->expert_algorithm, other.expert_algorithm);
+  if (hints->groups.empty()) hints->groups = other.groups;
+  if (hints->layers.empty()) hints->layers = other.layers;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include "nibble/base/strings.h"
@@ -23,25 +24,37 @@ std::string in_case(std::string text, int (*change)(int)) {
   return text;
 }
 
-// What one group of compressed-tensors says of its weights.
-struct Scheme {
-  uint64_t bits = 0;
-  std::optional<int64_t> group_size;
-  uint64_t block_rows = 0, block_cols = 0;
-  std::optional<bool> symmetric, desc_act;
-  std::string format;
-};
+QuantGroup preset_group(std::string_view name, std::string type, uint64_t bits, int64_t group_size) {
+  QuantGroup group;
+  group.format = name;
+  group.type = std::move(type);
+  group.bits = bits;
+  group.group_size = group_size;
+  group.symmetric = true;
+  return group;
+}
 
 // The presets that can stand in place of a scheme and fix its sizes.
-std::optional<Scheme> preset(std::string_view name) {
-  if (starts_with(name, "NVFP4")) return Scheme{4, 16, 0, 0, true, {}, std::string(name)};
-  if (starts_with(name, "MXFP4")) return Scheme{4, 32, 0, 0, true, {}, std::string(name)};
-  if (starts_with(name, "MXFP8")) return Scheme{8, 32, 0, 0, true, {}, std::string(name)};
-  if (name == "FP8_BLOCK") return Scheme{8, {}, 128, 128, true, {}, std::string(name)};
-  if (name == "W4A16" || name == "W8A16")
-    return Scheme{name == "W4A16" ? 4u : 8u, 128, 0, 0, true, {}, std::string(name)};
-  if (name == "W4A16_ASYM") return Scheme{4, 128, 0, 0, false, {}, std::string(name)};
-  return std::nullopt;
+std::optional<QuantGroup> preset(std::string_view name) {
+  if (starts_with(name, "NVFP4")) return preset_group(name, "float", 4, 16);
+  if (starts_with(name, "MXFP4")) return preset_group(name, "float", 4, 32);
+  if (name == "W4A16") return preset_group(name, "int", 4, 128);
+  if (name == "W8A16") return preset_group(name, "int", 8, 128);
+  QuantGroup group;
+  if (starts_with(name, "MXFP8")) {
+    group = preset_group(name, "float", 8, 32);
+    group.scale_dtype = "torch.uint8";
+  } else if (name == "FP8_BLOCK") {
+    group = preset_group(name, "float", 8, 0);
+    group.group_size.reset();
+    group.block_rows = group.block_cols = 128;
+  } else if (name == "W4A16_ASYM") {
+    group = preset_group(name, "int", 4, 128);
+    group.symmetric = false;
+  } else {
+    return std::nullopt;
+  }
+  return group;
 }
 
 class CarrierReader {
@@ -53,6 +66,7 @@ class CarrierReader {
     hints_.source = path_;
     common();
     groups();
+    layers();
     exclusions();
     method();
     return std::move(hints_);
@@ -60,12 +74,11 @@ class CarrierReader {
 
  private:
   void refuse(const std::string& key, const Json& found, const std::string& wanted) {
-    findings_->push_back(
-        finding_of(Error(fmt::format("`{}` should be {}", key, wanted))
-                       .file(path_)
-                       .value(key, found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80))
-                       .way_out("correct the file or fetch it again"),
-                   "bad-config"));
+    findings_->push_back(finding_of(Error(fmt::format("`{}` should be {}", key, wanted))
+                                        .file(path_)
+                                        .value(key, shown(found))
+                                        .way_out("correct the file or fetch it again"),
+                                    "bad-config"));
   }
 
   std::string text(const Json& object, const std::string& key) {
@@ -74,6 +87,17 @@ class CarrierReader {
     if (found->is_string()) return found->get<std::string>();
     refuse(key, *found, "a string");
     return {};
+  }
+
+  // The same without judgement: what is no string stands as its JSON text.
+  static std::string written(const Json& object, const std::string& key) {
+    const Json* found = json_member(object, key);
+    if (found == nullptr) return {};
+    return found->is_string() ? found->get<std::string>() : shown(*found);
+  }
+
+  static std::string shown(const Json& value) {
+    return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
   }
 
   std::optional<bool> truth(const Json& object, const std::string& key) {
@@ -143,14 +167,20 @@ class CarrierReader {
     std::tie(hints_.block_rows, hints_.block_cols) = block(object_, "weight_block_size");
     hints_.symmetric = truth(object_, "sym");
     hints_.desc_act = truth(object_, "desc_act");
+    hints_.element_format = written(object_, "fmt");
+    hints_.scale_format = written(object_, "scale_fmt");
+    hints_.store_dtype = written(object_, "store_dtype");
+    hints_.expert_algorithm = in_case(written(object_, "moe_quant_algo"), std::toupper);
   }
 
-  Scheme scheme(const Json& weights) {
-    Scheme found;
+  QuantGroup scheme(const Json& weights) {
+    QuantGroup found;
+    found.type = written(weights, "type");
+    found.scale_dtype = written(weights, "scale_dtype");
     found.bits = bits(weights, "num_bits");
     found.group_size = group_size(weights, "group_size");
-    const std::string strategy = text(weights, "strategy");
-    if (strategy == "channel" && !found.group_size) found.group_size = -1;
+    found.strategy = text(weights, "strategy");
+    if (found.strategy == "channel" && !found.group_size) found.group_size = -1;
     std::tie(found.block_rows, found.block_cols) = block(weights, "block_structure");
     found.symmetric = truth(weights, "symmetric");
     const Json* order = json_member(weights, "actorder");
@@ -162,13 +192,29 @@ class CarrierReader {
     return found;
   }
 
+  // What is not a name does not name anything.
+  static std::vector<std::string> targets(const Json* list) {
+    std::vector<std::string> names;
+    if (list == nullptr) return names;
+    if (!list->is_array()) return {shown(*list)};
+    names.reserve(list->size());
+    for (const Json& name : *list) names.push_back(name.is_string() ? name.get<std::string>() : shown(name));
+    return names;
+  }
+
+  void keep(QuantGroup group, const std::string& name, const Json* names) {
+    group.name = name;
+    group.targets = targets(names);
+    hints_.groups.push_back(std::move(group));
+  }
+
   // Schemes of all groups that quantize weights; false if some are not understood.
-  bool schemes(const Json& groups, std::vector<Scheme>* found) {
+  bool schemes(const Json& groups) {
     for (const auto& [name, group] : groups.items()) {
       if (group.is_array()) {
         const auto known = preset(name);
+        keep(known.value_or(QuantGroup()), name, &group);
         if (!known) return false;
-        found->push_back(*known);
         continue;
       }
       if (!group.is_object()) {
@@ -181,8 +227,9 @@ class CarrierReader {
         refuse("weights", *weights, "an object");
         return false;
       }
-      found->push_back(scheme(*weights));
-      found->back().format = text(group, "format");
+      QuantGroup found = scheme(*weights);
+      found.format = text(group, "format");
+      keep(std::move(found), name, json_member(group, "targets"));
     }
     return true;
   }
@@ -191,24 +238,40 @@ class CarrierReader {
     const Json* groups = json_member(object_, "config_groups");
     if (groups == nullptr) return;
     if (!groups->is_object()) return refuse("config_groups", *groups, "an object");
-    std::vector<Scheme> found;
-    if (!schemes(*groups, &found) || found.empty()) return;
-    Scheme& first = found.front();
-    const auto shared = [&](auto Scheme::* field) {
-      return std::ranges::all_of(found, [&](const Scheme& other) { return other.*field == first.*field; });
+    if (!schemes(*groups) || hints_.groups.empty()) return;
+    const QuantGroup& first = hints_.groups.front();
+    const auto shared = [&](auto QuantGroup::* field) {
+      return std::ranges::all_of(hints_.groups, [&](const QuantGroup& other) { return other.*field == first.*field; });
     };
-    if (hints_.bits == 0 && shared(&Scheme::bits)) hints_.bits = first.bits;
-    if (!hints_.group_size && shared(&Scheme::group_size)) hints_.group_size = first.group_size;
-    if (hints_.block_rows == 0 && shared(&Scheme::block_rows) && shared(&Scheme::block_cols)) {
+    if (hints_.bits == 0 && shared(&QuantGroup::bits)) hints_.bits = first.bits;
+    if (!hints_.group_size && shared(&QuantGroup::group_size)) hints_.group_size = first.group_size;
+    if (hints_.block_rows == 0 && shared(&QuantGroup::block_rows) && shared(&QuantGroup::block_cols)) {
       hints_.block_rows = first.block_rows;
       hints_.block_cols = first.block_cols;
     }
-    if (!hints_.symmetric && shared(&Scheme::symmetric)) hints_.symmetric = first.symmetric;
-    if (!hints_.desc_act && shared(&Scheme::desc_act)) hints_.desc_act = first.desc_act;
-    if (hints_.algorithm.empty() && shared(&Scheme::format)) hints_.algorithm = first.format;
+    if (!hints_.symmetric && shared(&QuantGroup::symmetric)) hints_.symmetric = first.symmetric;
+    if (!hints_.desc_act && shared(&QuantGroup::desc_act)) hints_.desc_act = first.desc_act;
+    if (hints_.algorithm.empty() && shared(&QuantGroup::format)) hints_.algorithm = first.format;
+  }
+
+  void layers() {
+    const Json* layers = json_member(object_, "quantized_layers");
+    if (layers == nullptr) return;
+    if (!layers->is_object()) {
+      hints_.layers.push_back({"", shown(*layers), {}});
+      return;
+    }
+    hints_.layers.reserve(layers->size());
+    for (const auto& [name, layer] : layers->items()) {
+      const Json* size = json_member(layer, "group_size");
+      hints_.layers.push_back({name,
+                               layer.is_object() ? in_case(written(layer, "quant_algo"), std::toupper) : shown(layer),
+                               size == nullptr ? std::nullopt : std::optional(whole(*size, 1, kMaxBlock).value_or(0))});
+    }
   }
 
   void exclusions() {
+    std::unordered_set<std::string_view> seen;  // into the document
     for (const char* key : {"ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers"}) {
       const Json* list = json_member(object_, key);
       if (list == nullptr) continue;
@@ -217,8 +280,7 @@ class CarrierReader {
         continue;
       }
       for (const Json& name : *list) {
-        if (std::ranges::find(hints_.excluded, name.get_ref<const std::string&>()) == hints_.excluded.end())
-          hints_.excluded.push_back(name);
+        if (seen.insert(name.get_ref<const std::string&>()).second) hints_.excluded.push_back(name);
       }
     }
   }

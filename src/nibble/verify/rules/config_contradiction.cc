@@ -7,7 +7,7 @@
 #include <set>
 
 #include "nibble/base/strings.h"
-#include "nibble/verify/ignore_list.h"
+#include "nibble/checkpoint/ignore_list.h"
 #include "nibble/verify/rule_helpers.h"
 
 namespace nibble {

@@ -1,4 +1,4 @@
-#include "nibble/verify/ignore_list.h"
+#include "nibble/checkpoint/ignore_list.h"
 
 #include <gtest/gtest.h>
 
@@ -36,6 +36,34 @@ TEST(IgnoreList, PartsOfNamesOnlyMayCover) {
   EXPECT_EQ(list.covering("model.layers.0.block_sparse_moe.gate"), "");
   EXPECT_TRUE(list.may_cover("model.layers.0.block_sparse_moe.gate"));
   EXPECT_FALSE(list.may_cover("model.layers.0.self_attn.q_proj"));
+}
+
+TEST(IgnoreList, PartsOfNames) {
+  const IgnoreList list({"gate", "experts.*", "mlp.down_proj", "mtp*"}, true);
+  EXPECT_EQ(list.covering_part("model.layers.0.block_sparse_moe.gate"), "gate");
+  EXPECT_EQ(list.covering_part("model.layers.0.mlp.experts.3.up_proj"), "experts.*");
+  EXPECT_EQ(list.covering_part("model.layers.0.mlp.down_proj"), "mlp.down_proj");
+  EXPECT_EQ(list.covering_part("mtp.layers.0.mlp.up_proj"), "mtp*");
+  EXPECT_EQ(list.covering_part("model.layers.0.mlp.gate_proj"), "");
+  EXPECT_EQ(list.covering_part("model.layers.0.mlp.shared_experts.up_proj"), "");
+}
+
+TEST(IgnoreList, OfSeveralWildcardsTheFirstIsNamed) {
+  const IgnoreList list({"model.layers.1.*", "*.q_proj", "model.*"}, true);
+  EXPECT_EQ(list.covering("model.layers.1.q_proj"), "model.layers.1.*");
+  EXPECT_EQ(list.covering("model.layers.10.q_proj"), "*.q_proj");
+  EXPECT_EQ(list.covering("model.layers.10.k_proj"), "model.*");
+  EXPECT_EQ(list.covering("lm_head"), "");
+}
+
+TEST(IgnoreList, WildcardsOfDifferentBeginningsCostLittle) {
+  std::vector<std::string> layers, tails;
+  for (int i = 100; i < 1000; ++i) {
+    layers.push_back("model.layers." + std::to_string(i) + ".self_attn*");
+    tails.push_back("*" + std::to_string(i));
+  }
+  EXPECT_LT(IgnoreList(layers, true).cost(), 100U);
+  EXPECT_EQ(IgnoreList(tails, true).cost(), 900U * 4);
 }
 
 TEST(IgnoreList, InvalidExpressionsAreTold) {
