@@ -40,7 +40,7 @@ Element parse_dtype(const ConfigReader& config) {
       .way_out("state the type of the unquantized tensors, bfloat16 for most releases");
 }
 
-ModelSpec NamedFamily::parse_decoder(const ConfigReader& config, std::string_view prefix) const {
+ModelSpec NamedFamily::parse_decoder(const ConfigReader& config, std::string_view prefix, double default_eps) const {
   ModelSpec spec;
   spec.family = name();
   spec.model_type = config.text_or({"model_type"}, std::string(name()));
@@ -49,7 +49,8 @@ ModelSpec NamedFamily::parse_decoder(const ConfigReader& config, std::string_vie
   spec.hidden = config.size({"hidden_size"}, kMaxDimension);
   spec.vocabulary = config.size({"vocab_size"}, kMaxDimension);
   spec.layers.resize(config.size({"num_hidden_layers"}, kMaxLayers));
-  spec.rms_norm_eps = config.positive({"rms_norm_eps"});
+  spec.rms_norm_eps =
+      default_eps > 0 ? config.positive_or({"rms_norm_eps"}, default_eps) : config.positive({"rms_norm_eps"});
   spec.tied_embeddings = config.flag_or({"tie_word_embeddings"}, false);
   // Two names of one thing: Kimi-Linear's configurations have the second.
   spec.max_positions = config.size_or({"max_position_embeddings", "model_max_length"}, kMaxPositions, 0);
@@ -148,8 +149,8 @@ void parse_deepseek_router(const ConfigReader& config, ModelSpec* spec) {
   spec->norm_topk_prob = config.flag_or({"norm_topk_prob", "moe_renormalize"}, true);
 }
 
-void parse_dense_first(const ConfigReader& config, ModelSpec* spec) {
-  const uint64_t first = config.count_or({"first_k_dense_replace"}, kMaxLayers, 0);
+void parse_dense_first(const ConfigReader& config, ModelSpec* spec, uint64_t default_first) {
+  const uint64_t first = config.count_or({"first_k_dense_replace"}, kMaxLayers, default_first);
   const uint64_t every = config.size_or({"moe_layer_freq"}, kMaxLayers, 1);
   for (uint64_t i = 0; i < spec->layers.size(); ++i)
     spec->layers[i].mlp = i >= first && i % every == 0 ? MlpKind::kMoe : MlpKind::kDense;

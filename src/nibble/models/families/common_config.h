@@ -24,8 +24,8 @@ class NamedFamily : public Family {
 
  protected:
   // A spec with family, model_type, prefix, sizes, norms, ties, dtype and positions; all layers are as LayerSpec's
-  // defaults say.
-  ModelSpec parse_decoder(const ConfigReader& config, std::string_view prefix) const;
+  // defaults say. `default_eps` 0: rms_norm_eps is required.
+  ModelSpec parse_decoder(const ConfigReader& config, std::string_view prefix, double default_eps = 0) const;
 
  private:
   std::string_view name_;
@@ -47,8 +47,8 @@ void parse_indexer(const ConfigReader& config, ModelSpec* spec);
 void parse_experts(const ConfigReader& config, ModelSpec* spec);
 // Groups, scaling, normalisation and shared experts of DeepSeek's router, which GLM and Kimi took over.
 void parse_deepseek_router(const ConfigReader& config, ModelSpec* spec);
-// first_k_dense_replace, moe_layer_freq or mlp_layer_types: which layers are MoE.
-void parse_dense_first(const ConfigReader& config, ModelSpec* spec);
+// first_k_dense_replace (`default_first` if absent), moe_layer_freq or mlp_layer_types: which layers are MoE.
+void parse_dense_first(const ConfigReader& config, ModelSpec* spec, uint64_t default_first = 0);
 
 // layer_types: "sliding_attention" layers get `window`, "full_attention" none. False if there is no such key.
 bool parse_sliding_layers(const ConfigReader& config, uint64_t window, ModelSpec* spec);
