@@ -9,6 +9,7 @@
   ROW(deepseek_v4)           \
   ROW(qwen3_moe)             \
   ROW(glm4_moe)              \
+  ROW(glm4_moe_lite)         \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
   ROW(llama)
