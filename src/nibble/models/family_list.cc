@@ -10,6 +10,7 @@
   ROW(qwen3_moe)             \
   ROW(glm4_moe)              \
   ROW(glm4_moe_lite)         \
+  ROW(glm_moe_dsa)           \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
   ROW(llama)
