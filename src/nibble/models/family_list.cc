@@ -11,6 +11,7 @@
   ROW(glm4_moe)              \
   ROW(glm4_moe_lite)         \
   ROW(glm_moe_dsa)           \
+  ROW(hy_v3)                 \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
   ROW(llama)
