@@ -12,6 +12,7 @@
   ROW(glm4_moe_lite)         \
   ROW(glm_moe_dsa)           \
   ROW(hy_v3)                 \
+  ROW(hy_v4)                 \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
   ROW(llama)
