@@ -14,6 +14,7 @@
   ROW(hy_v3)                 \
   ROW(hy_v4)                 \
   ROW(minimax_m2)            \
+  ROW(mistral4)              \
   ROW(mixtral)               \
   ROW(llama)
 
