@@ -15,6 +15,7 @@
   ROW(hy_v4)                 \
   ROW(minimax_m2)            \
   ROW(mistral4)              \
+  ROW(mistral_large_3)       \
   ROW(mixtral)               \
   ROW(llama)
 
