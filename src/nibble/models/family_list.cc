@@ -7,6 +7,7 @@
   ROW(kimi_k25)              \
   ROW(kimi_k3)               \
   ROW(deepseek_v4)           \
+  ROW(deepseek_v41)          \
   ROW(qwen3_moe)             \
   ROW(glm4_moe)              \
   ROW(glm4_moe_lite)         \

@@ -80,6 +80,13 @@ struct LinearAttentionSpec {
   friend bool operator==(const LinearAttentionSpec&, const LinearAttentionSpec&) = default;
 };
 
+// Rows that a layer looks up by hashes of the last few tokens, `reads` of them a token; parameters of no matrix
+// product.
+struct MemoryTable {
+  uint64_t layer = 0, rows = 0, width = 0, reads = 0;
+  friend bool operator==(const MemoryTable&, const MemoryTable&) = default;
+};
+
 // Of grouped-query attention: query heads, key/value heads, widths of a key and of a value.
 struct AttentionShape {
   uint64_t heads = 0, kv_heads = 0, head_dim = 0, v_head_dim = 0;
@@ -121,6 +128,7 @@ struct ModelSpec {
   ExpertNaming expert_naming;
   IndexerSpec indexer;
   LinearAttentionSpec linear;
+  std::vector<MemoryTable> memory_tables;
   std::vector<LayerSpec> layers;
 
   // Width of the routed experts' input and output.
