@@ -27,12 +27,19 @@ const std::set<std::string> kNotYet{
     "ling-1t", "ling-3.0-flash", "nemotron-3-nano-30b-a3b", "nemotron-3-nano-30b-a3b-nvfp4",
     "nemotron-3.5-lightning-30b-a3b-nvfp4", "nemotron-3-super-120b-a12b-nvfp4", "nemotron-3-ultra-550b-a55b",
     "nemotron-3-ultra-550b-a55b-nvfp4",
-    // B: latent attention
-    "deepseek-v4.1-flash", "glm-4.7-flash", "glm-5", "glm-5-fp8", "glm-5.1", "glm-5.1-fp8", "glm-5.1-nvfp4", "glm-5.2",
-    "glm-5.2-fp8", "glm-5.2-nvfp4", "glm-5.3", "hy3", "hy4-preview", "mistral-large-3", "mistral-small-4",
     // C: grouped-query attention of two shapes
     "minimax-m3", "minimax-m3-nvfp4", "llama-4-scout", "llama-4-maverick", "mimo-v2-flash", "mimo-v2.6-flash",
     "mimo-v2.5-pro", "inkling", "step-3.7-flash", "gemma-4-26b-a4b", "gemma-4-26b-a4b-nvfp4"};
+
+// Where the published numbers are not those of the release; these are.
+//
+// DeepSeek-V4.1-Flash: the table gives the three compressors of ratio 2 the double width of V4's ratio 4, and the one
+// of ratio 1 a gate, 7 · 512 · 5120 parameters in all. Header listings of the release have neither, and its "other
+// backbone tensors", 9.532 GB, come out only without them.
+struct Correction {
+  const char *total, *active;
+};
+const std::map<std::string, Correction> kCorrections{{"deepseek-v4.1-flash", {"551.566", "15.816"}}};
 
 std::vector<std::string> all_files() {
   std::vector<std::string> files;
@@ -63,7 +70,11 @@ std::string billions(uint64_t number, int digits) { return rounded(static_cast<d
 class PublishedCounts : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(PublishedCounts, are_ours) {
-  const Json expected = group_of(GetParam());
+  Json expected = group_of(GetParam());
+  if (const auto correction = kCorrections.find(GetParam()); correction != kCorrections.end()) {
+    expected["total"] = correction->second.total;
+    expected["active"] = correction->second.active;
+  }
   if (kNotYet.contains(GetParam())) GTEST_SKIP() << "its family is not written yet";
   const EmbeddedFile* file = find_bundled_model(GetParam());
   ASSERT_NE(file, nullptr);
