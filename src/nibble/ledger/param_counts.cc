@@ -1,5 +1,7 @@
 #include "nibble/ledger/param_counts.h"
 
+#include <algorithm>
+
 #include "nibble/base/checked_math.h"
 #include "nibble/base/error.h"
 
@@ -45,6 +47,15 @@ ParamCounts count_params(const ModelSpec& spec, std::span<const ParamSpec> param
       add(elements, &counts.active);
     }
   }
+  // As far as it goes: a hostile configuration cannot make a count negative.
+  const auto differ = [&](uint64_t* count) {
+    const auto difference = static_cast<uint64_t>(spec.published_difference < 0 ? -spec.published_difference
+                                                                                 : spec.published_difference);
+    if (spec.published_difference >= 0) return add(difference, count);
+    *count -= std::min(*count, difference);
+  };
+  differ(&counts.total);
+  differ(&counts.active);
   return counts;
 }
 

@@ -6,6 +6,8 @@
 // active  of the total, what is read to decode one token: top-k of E routed experts, everything else whole, the head (a
 //         tied one too), but of the input embedding only one row, which is not counted
 // routed  of the total, the routed experts with their biases
+// Total and active are the published counts': ModelSpec::published_difference is added.
+//
 // mtp     the multi-token-prediction layers, without the copies of embedding and head that some files hold
 #pragma once
 

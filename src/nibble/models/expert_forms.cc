@@ -8,7 +8,8 @@ namespace nibble {
 namespace {
 
 std::string experts_prefix(const ModelSpec& spec, int32_t layer) {
-  return spec.layer_prefix(layer) + spec.expert_naming.block + ".experts.";
+  const std::string& block = spec.expert_naming.block;
+  return spec.layer_prefix(layer) + block + (block.empty() ? "experts." : ".experts.");
 }
 
 // One parameter of an expert block; MTP layers' experts are MTP's first and experts second.

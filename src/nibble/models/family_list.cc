@@ -7,6 +7,7 @@
   ROW(kimi_k25)              \
   ROW(kimi_k3)               \
   ROW(deepseek_v4)           \
+  ROW(deepseek_v41)          \
   ROW(qwen3_moe)             \
   ROW(qwen3_next)            \
   ROW(qwen3_5_moe)           \
@@ -16,7 +17,13 @@
   ROW(bailing_hybrid)        \
   ROW(nemotron_h)            \
   ROW(glm4_moe)              \
+  ROW(glm4_moe_lite)         \
+  ROW(glm_moe_dsa)           \
+  ROW(hy_v3)                 \
+  ROW(hy_v4)                 \
   ROW(minimax_m2)            \
+  ROW(mistral4)              \
+  ROW(mistral_large_3)       \
   ROW(mixtral)               \
   ROW(llama)
 

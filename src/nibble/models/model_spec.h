@@ -90,6 +90,13 @@ struct NgramSpec {
   friend bool operator==(const NgramSpec&, const NgramSpec&) = default;
 };
 
+// Rows that a layer looks up by hashes of the last few tokens, `reads` of them a token; parameters of no matrix
+// product.
+struct MemoryTable {
+  uint64_t layer = 0, rows = 0, width = 0, reads = 0;
+  friend bool operator==(const MemoryTable&, const MemoryTable&) = default;
+};
+
 // Of grouped-query attention: query heads, key/value heads, widths of a key and of a value.
 struct AttentionShape {
   uint64_t heads = 0, kv_heads = 0, head_dim = 0, v_head_dim = 0;
@@ -126,6 +133,9 @@ struct ModelSpec {
   bool tied_embeddings = false, attention_bias = false, mlp_bias = false, sinks = false, output_gate = false;
   QkNorm qk_norm = QkNorm::kNone;
   uint64_t mtp_layers = 0;
+  // Parameters that the published counts of the model have beyond its tensors (negative: that they leave out). Families
+  // say which.
+  int64_t published_difference = 0;
   uint64_t unlisted_mtp_layers = 0;  // declared, but nothing public describes their tensors: counted nowhere
   uint64_t max_positions = 0;
   RopeSpec rope;
@@ -133,6 +143,7 @@ struct ModelSpec {
   IndexerSpec indexer;
   LinearAttentionSpec linear;
   NgramSpec ngram;
+  std::vector<MemoryTable> memory_tables;
   std::vector<LayerSpec> layers;
 
   // Width of the routed experts' input and output.

@@ -149,8 +149,8 @@ void parse_deepseek_router(const ConfigReader& config, ModelSpec* spec) {
   spec->norm_topk_prob = config.flag_or({"norm_topk_prob", "moe_renormalize"}, true);
 }
 
-void parse_dense_first(const ConfigReader& config, ModelSpec* spec) {
-  const uint64_t first = config.count_or({"first_k_dense_replace"}, kMaxLayers, 0);
+void parse_dense_first(const ConfigReader& config, ModelSpec* spec, uint64_t default_first) {
+  const uint64_t first = config.count_or({"first_k_dense_replace"}, kMaxLayers, default_first);
   const uint64_t every = config.size_or({"moe_layer_freq"}, kMaxLayers, 1);
   for (uint64_t i = 0; i < spec->layers.size(); ++i)
     spec->layers[i].mlp = i >= first && i % every == 0 ? MlpKind::kMoe : MlpKind::kDense;

@@ -47,8 +47,8 @@ void parse_indexer(const ConfigReader& config, ModelSpec* spec);
 void parse_experts(const ConfigReader& config, ModelSpec* spec);
 // Groups, scaling, normalisation and shared experts of DeepSeek's router, which GLM and Kimi took over.
 void parse_deepseek_router(const ConfigReader& config, ModelSpec* spec);
-// first_k_dense_replace, moe_layer_freq or mlp_layer_types: which layers are MoE.
-void parse_dense_first(const ConfigReader& config, ModelSpec* spec);
+// first_k_dense_replace (`default_first` if absent), moe_layer_freq or mlp_layer_types: which layers are MoE.
+void parse_dense_first(const ConfigReader& config, ModelSpec* spec, uint64_t default_first = 0);
 // decoder_sparse_step, mlp_only_layers, intermediate_size: which layers are MoE (Qwen's way to say it).
 void parse_sparse_step(const ConfigReader& config, ModelSpec* spec);
 

@@ -3,17 +3,18 @@
 // ("model.layers.61."). Names and shapes: transformers 5.24, deepseek_v3 and deepseek_v32; the MTP layer's: FORMATS.md
 // §6.2. V3.2's MTP layer has an indexer of its own (its parameter count says so).
 #include "nibble/models/families/common_blocks.h"
+#include "nibble/models/families/common_indexer.h"
 #include "nibble/models/families/deepseek.h"
 
 namespace nibble {
 
-void parse_deepseek_text(const ConfigReader& config, ModelSpec* spec) {
+void parse_deepseek_text(const ConfigReader& config, ModelSpec* spec, uint64_t default_dense) {
   spec->rope = parse_rope(config);
   spec->rope.interleaved = config.flag_or({"rope_interleave"}, true);
   parse_mla(config, spec);
   parse_experts(config, spec);
   parse_deepseek_router(config, spec);
-  parse_dense_first(config, spec);
+  parse_dense_first(config, spec, default_dense);
   parse_mtp(config, spec);
 }
 
@@ -26,15 +27,7 @@ void visit_deepseek_text(const ModelSpec& spec, const ParamVisitor& visit) {
     if (i >= layers) add_deepseek_mtp_glue(&out);
     out.norm("input_layernorm", spec.hidden);
     add_mla(&out);
-    const IndexerSpec& indexer = spec.indexer;
-    if (indexer.heads != 0) {
-      out.linear("self_attn.indexer.wq_b", Role::kAttention, indexer.heads * indexer.head_dim, spec.q_lora_rank,
-                 Projection::kOther);
-      out.linear("self_attn.indexer.wk", Role::kAttention, indexer.head_dim, spec.hidden, Projection::kOther);
-      out.norm("self_attn.indexer.k_norm", indexer.head_dim);
-      out.add("self_attn.indexer.k_norm.bias", Role::kNorm, {indexer.head_dim});
-      out.linear("self_attn.indexer.weights_proj", Role::kAttention, indexer.heads, spec.hidden, Projection::kOther);
-    }
+    add_indexer(&out);
     out.norm("post_attention_layernorm", spec.hidden);
     if (i < layers && spec.layers[i].mlp == MlpKind::kDense) {
       add_gated_mlp(&out, "mlp", Role::kDenseMlp, spec.dense_intermediate);

@@ -53,6 +53,7 @@ void parse_indexed_layers(const ConfigReader& text, ModelSpec* spec) {
           .way_out("use a release of nibble that knows this kind of layer");
     // A layer that shares takes over which keys the one before has chosen: it has no indexer.
     spec->layers[i].indexer = spec->layers[i].attention == AttentionKind::kMla && kind == "full";
+    spec->layers[i].chosen_keys = spec->layers[i].attention == AttentionKind::kMla;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "nibble/models/families/linear_blocks.h"
+#include "nibble/models/stacked_inventory.h"
 
 namespace nibble::model_families {
 namespace {
@@ -61,8 +62,8 @@ void parse_tables(const ConfigReader& config, const std::vector<uint64_t>& ids, 
           .value("rows", layer.ngram_rows)
           .value("split_ngram_parts", spec->ngram.table_parts)
           .way_out("take config.json from the same release as the weights");
-    // The convolution reads every ngram-th token.
-    layer.conv_state = (spec->ngram.conv_kernel - 1) * spec->ngram.ngram * spec->hyper_streams * spec->hidden;
+    // Its convolution keeps 9 tokens of the streams (184,320 bytes a sequence): published sizes of the cache leave the
+    // n-gram block out, and so do we.
   }
 }
 
@@ -102,6 +103,19 @@ void parse_block_indexer(const ConfigReader& config, ModelSpec* spec) {
   for (LayerSpec& layer : spec->layers) layer.indexer = layer.attention == AttentionKind::kGqa;
 }
 
+// Published counts leave out the hyper-connections and what the n-gram block has beside its table. Who counts the
+// release's tensors has them: 176,943,899,520 with the table.
+uint64_t mixing_parameters(const Family& family, const ModelSpec& spec) {
+  uint64_t sum = 0;
+  for (const ParamSpec& param : stacked_inventory(family, spec)) {
+    const bool mixes = param.name.find("hyper_connection") != std::string::npos ||
+                       param.name.find(".ple.") != std::string::npos;
+    if (mixes && param.counted && param.role != Role::kMtp)
+      sum += std::accumulate(param.shape.begin(), param.shape.end(), uint64_t{1}, std::multiplies<>());
+  }
+  return sum;
+}
+
 ModelSpec Qwen4Exp::parse(const Json& json, const std::string& source_name) const {
   constexpr double kEps = 1e-6, kTheta = 10000;  // transformers' defaults
   const ConfigReader config(json, source_name);
@@ -124,6 +138,7 @@ ModelSpec Qwen4Exp::parse(const Json& json, const std::string& source_name) cons
   parse_qwen_moe(text, &spec);
   spec.expert_naming.native = Fusion::kGateThenUp;
   parse_mtp(text, &spec);
+  spec.published_difference = -static_cast<int64_t>(mixing_parameters(*this, spec));
   return spec;
 }
 
