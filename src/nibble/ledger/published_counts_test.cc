@@ -64,17 +64,17 @@ TEST_P(PublishedCounts, are_ours) {
   ASSERT_NE(family, nullptr) << family_label(config);
   const ModelSpec spec = family->parse(config, GetParam());
   const ParamCounts counts = count_params(spec, stacked_inventory(*family, spec));
-  EXPECT_EQ(billions(counts.total, 3), expected["total"]) << counts.total;
+  EXPECT_EQ(billions(counts.total, 3), expected["total"].get<std::string>()) << counts.total;
   // None, or not counted.
   if (expected["mtp"] != "0.00") {
-    EXPECT_EQ(billions(counts.mtp, 2), expected["mtp"]) << counts.mtp;
+    EXPECT_EQ(billions(counts.mtp, 2), expected["mtp"].get<std::string>()) << counts.mtp;
   }
-  EXPECT_EQ(billions(counts.routed, 3), expected["routed"]) << counts.routed;
-  EXPECT_EQ(billions(counts.active, 3), expected["active"]) << counts.active;
+  EXPECT_EQ(billions(counts.routed, 3), expected["routed"].get<std::string>()) << counts.routed;
+  EXPECT_EQ(billions(counts.active, 3), expected["active"].get<std::string>()) << counts.active;
   const KvCache cache(spec);
   EXPECT_EQ(cache.bytes_per_token(2), expected["kv_bf16"].get<double>());
   EXPECT_EQ(cache.bytes_per_token(1), expected["kv_fp8"].get<double>());
-  EXPECT_EQ(rounded(static_cast<double>(cache.bytes_per_sequence(2)) / (1 << 20), 1), expected["fixed_mib"]);
+  EXPECT_EQ(rounded(static_cast<double>(cache.bytes_per_sequence(2)) / (1 << 20), 1), expected["fixed_mib"].get<std::string>());
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PublishedCounts, ::testing::ValuesIn(all_files()),

@@ -108,13 +108,13 @@ ModelSpec DeepseekV41::parse(const Json& json, const std::string& source_name) c
   ModelSpec spec = parse_decoder(text, "");
   spec.model_type = config.text_or({"model_type"}, "deepseek_v41");
   spec.mtp_prefix = "mtp.";
-  // Published counts give the three compressors of ratio 2 the double width of V4's ratio 4, and the one of ratio 1 a
-  // gate. Header listings of the release have neither, and its "other backbone tensors", 9.532 GB, come out only so.
-  spec.published_difference = static_cast<int64_t>(7 * spec.head_dim * spec.hidden);
   parse_deepseek_v4_text(text, &spec);
   spec.unlisted_mtp_layers = text.count_or({"num_nextn_predict_layers"}, kMaxLayers, 0);
   parse_layers(text, &spec);
   parse_engram(text, &spec);
+  // Published counts give the three compressors of ratio 2 the double width of V4's ratio 4, and the one of ratio 1 a
+  // gate. Header listings of the release have neither, and its "other backbone tensors", 9.532 GB, come out only so.
+  spec.published_difference = static_cast<int64_t>(7 * spec.head_dim * spec.hidden);
   return spec;
 }
 
