@@ -201,6 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"qwen3.8-flash-next", "text_config.ple_embed_dim", "2561", {"2561"}},
         Refusal{"qwen3.8-flash-next", "text_config.ngram_size", "1", {"ngram_size", "1"}},
         Refusal{"qwen3.8-flash-next", "text_config.split_ngram_parts", "100", {"320001536", "100"}},
+        Refusal{"qwen3.8-flash-next", "text_config.split_ngram_parts", "65537", {"65537", "65536"}},
         Refusal{"glm-5.3-flash", "text_config", "", {"lacks", "text_config"}},
         Refusal{"glm-5.3-flash", "text_config.linear_attn_config", "", {"lacks"}},
         Refusal{"qwen3-next-80b-a3b", "layer_types", "7", {"layer_types"}},

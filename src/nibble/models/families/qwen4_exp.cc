@@ -83,7 +83,8 @@ void parse_ngrams(const ConfigReader& config, ModelSpec* spec) {
         .value("ple_layer_ids", ids->size())
         .way_out("take config.json from the same release as the weights");
   const uint64_t kernel = config.size_or({"ple_conv_kernel_size"}, 1024, 4);
-  spec->ngram = {ngram, lookups, width, kernel, config.size_or({"split_ngram_parts"}, kMaxParts, 512)};
+  const uint64_t parts = config.size_or({"split_ngram_parts"}, kMaxParts / ids->size(), 512);
+  spec->ngram = {ngram, lookups, width, kernel, parts};
   parse_tables(config, *ids, spec);
 }
 
