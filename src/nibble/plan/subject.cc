@@ -1,10 +1,15 @@
 #include "nibble/plan/subject.h"
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 
 #include "nibble/base/error.h"
 #include "nibble/base/strings.h"
+#include "nibble/checkpoint/conventions/declared_formats.h"
+#include "nibble/ledger/release_formats.h"
 #include "nibble/models/bundled_models.h"
 #include "nibble/models/model.h"
 #include "nibble/models/stacked_inventory.h"
@@ -25,6 +30,52 @@ Subject subject_of(const Family& family, ModelSpec spec) {
   return subject;
 }
 
+// "int4-g32 and bf16 (released)": the formats by the bytes that they hold, those below a hundredth left out.
+std::string released_title(const std::vector<WeightItem>& items) {
+  std::map<std::string, uint64_t> bytes;
+  uint64_t sum = 0;
+  for (const WeightItem& item : items) {
+    bytes[item.format.name] += item.bytes;
+    sum += item.bytes;
+  }
+  std::vector<std::pair<uint64_t, std::string>> largest;
+  for (const auto& [name, size] : bytes) {
+    if (size >= sum / 100) largest.emplace_back(size, name);
+  }
+  std::sort(largest.rbegin(), largest.rend());
+  std::string title;
+  for (const auto& [size, name] : largest) title += (title.empty() ? "" : " and ") + name;
+  return title + " (released)";
+}
+
+// Formats of what lies there, by what a parameter is: experts of one layer and projection as the first of them.
+FormatOf formats_of_items(const std::vector<WeightItem>& items) {
+  using Key = std::tuple<int32_t, Role, Projection, std::string>;
+  const auto key = [](const ParamSpec& param) {
+    const bool expert = param.fusion != Fusion::kNone;
+    return Key{param.layer, param.role, param.projection, expert ? std::string() : param.name};
+  };
+  std::map<Key, Format> formats;
+  for (const WeightItem& item : items) formats.try_emplace(key(item.param), item.format);
+  return [formats = std::move(formats), key](const ParamSpec& param) -> std::optional<Format> {
+    const auto found = formats.find(key(param));
+    if (found == formats.end() || found->second.is_dense()) return std::nullopt;
+    return found->second;
+  };
+}
+
+// How a configuration says that its release holds the weights.
+void add_declared(const Json& config, const std::string& source_name, Subject* subject) {
+  const auto declared = std::make_shared<const DeclaredFormats>(config, source_name);
+  if (!declared->any()) return;
+  const auto spec = std::make_shared<const ModelSpec>(subject->spec);
+  subject->released_format = [declared, spec, formats = release_formats(*spec, *declared)](const ParamSpec& param) {
+    return formats(param);
+  };
+  subject->released = weigh(subject->spec, subject->params, subject->released_format);
+  subject->released_title = released_title(subject->released);
+}
+
 Subject from_config(const Json& config, const std::string& source_name) {
   const Family* family = find_family(config);
   if (family == nullptr)
@@ -33,7 +84,9 @@ Subject from_config(const Json& config, const std::string& source_name) {
         .value("model_type", family_label(config))
         .way_out("use a release of nibble that knows this model")
         .way_out("give --total and --active, the numbers of its model card");
-  return subject_of(*family, family->parse(config, source_name));
+  Subject subject = subject_of(*family, family->parse(config, source_name));
+  add_declared(config, source_name, &subject);
+  return subject;
 }
 
 Subject from_checkpoint(const std::string& path) {
@@ -48,6 +101,8 @@ Subject from_checkpoint(const std::string& path) {
         .way_out("`nibble inspect` lists its formats and sizes");
   Subject subject = subject_of(*model.family, model.spec);
   subject.released = weigh_checkpoint(checkpoint, model);
+  subject.released_title = released_title(subject.released);
+  subject.released_format = formats_of_items(subject.released);
   for (const Finding& finding : findings) {
     if (finding.severity == Severity::kError)
       subject.notes.push_back(finding.rule + ": " + finding.message + " (`nibble verify` tells more)");
