@@ -29,7 +29,8 @@ constexpr double kDiskShare = 0.35;
 void check(const CalibrateOptions& options) {
   constexpr double kLongest = 3600;
   constexpr int kMostThreads = 4096;
-  if (!(options.seconds > 0 && options.seconds <= kLongest))
+  const bool in_range = options.seconds > 0 && options.seconds <= kLongest;  // NaN is not
+  if (!in_range)
     throw Error("the time for measuring is out of range")
         .value("seconds", options.seconds)
         .value("most", kLongest)

@@ -2,6 +2,7 @@
 // the fastest depends on the processor's prefetchers and on how many threads run.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
