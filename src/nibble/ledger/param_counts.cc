@@ -49,8 +49,8 @@ ParamCounts count_params(const ModelSpec& spec, std::span<const ParamSpec> param
   }
   // As far as it goes: a hostile configuration cannot make a count negative.
   const auto differ = [&](uint64_t* count) {
-    const auto difference = static_cast<uint64_t>(spec.published_difference < 0 ? -spec.published_difference
-                                                                                 : spec.published_difference);
+    const auto difference =
+        static_cast<uint64_t>(spec.published_difference < 0 ? -spec.published_difference : spec.published_difference);
     if (spec.published_difference >= 0) return add(difference, count);
     *count -= std::min(*count, difference);
   };

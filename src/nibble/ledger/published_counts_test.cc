@@ -20,11 +20,10 @@ namespace {
 Json published() { return read_json(Path(NIBBLE_SOURCE_DIR) / "tests" / "data" / "models" / "published_counts.json"); }
 
 // Their families are not written yet.
-const std::set<std::string> kNotYet{
-    // C: grouped-query attention of two shapes
-    "minimax-m3", "minimax-m3-nvfp4", "llama-4-scout", "llama-4-maverick", "mimo-v2-flash", "mimo-v2.6-flash",
-    "mimo-v2.5-pro", "inkling", "step-3.7-flash", "gemma-4-26b-a4b", "gemma-4-26b-a4b-nvfp4"};
-
+const std::set<std::string> kNotYet{// C: grouped-query attention of two shapes
+                                    "minimax-m3",     "minimax-m3-nvfp4", "llama-4-scout",        "llama-4-maverick",
+                                    "mimo-v2-flash",  "mimo-v2.6-flash",  "mimo-v2.5-pro",        "inkling",
+                                    "step-3.7-flash", "gemma-4-26b-a4b",  "gemma-4-26b-a4b-nvfp4"};
 
 std::vector<std::string> all_files() {
   std::vector<std::string> files;
@@ -74,7 +73,8 @@ TEST_P(PublishedCounts, are_ours) {
   const KvCache cache(spec);
   EXPECT_EQ(cache.bytes_per_token(2), expected["kv_bf16"].get<double>());
   EXPECT_EQ(cache.bytes_per_token(1), expected["kv_fp8"].get<double>());
-  EXPECT_EQ(rounded(static_cast<double>(cache.bytes_per_sequence(2)) / (1 << 20), 1), expected["fixed_mib"].get<std::string>());
+  EXPECT_EQ(rounded(static_cast<double>(cache.bytes_per_sequence(2)) / (1 << 20), 1),
+            expected["fixed_mib"].get<std::string>());
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PublishedCounts, ::testing::ValuesIn(all_files()),

@@ -44,6 +44,23 @@ double Routing::share(double tokens) const {
   return touched / static_cast<double>(probability_.size());
 }
 
+double Routing::busiest_share(double tokens, uint64_t ranks) const {
+  const double mean = share(tokens);
+  if (ranks <= 1 || mean <= 0 || mean >= 1) return mean;
+  const uint64_t held = (experts_ + ranks - 1) / ranks;
+  // Sum over x of P(largest > x) = 1 - P(one <= x)^ranks, the probabilities built up from P(0).
+  const double odds = mean / (1 - mean);
+  double term = std::exp(static_cast<double>(held) * std::log1p(-mean));
+  double at_most = term;
+  double expectation = 1 - std::pow(at_most, static_cast<double>(ranks));
+  for (uint64_t x = 1; x < held; ++x) {
+    term *= odds * static_cast<double>(held - x + 1) / static_cast<double>(x);
+    at_most = std::min(1.0, at_most + term);
+    expectation += 1 - std::pow(at_most, static_cast<double>(ranks));
+  }
+  return std::clamp(expectation / static_cast<double>(held), mean, 1.0);
+}
+
 double Routing::distinct(double tokens) const { return share(tokens) * static_cast<double>(experts_); }
 
 double Routing::imbalance() const {

@@ -19,6 +19,9 @@ class Routing {
   double distinct(double tokens) const;
   // The same as a share of all experts.
   double share(double tokens) const;
+  // Of `ranks` that hold an equal number of experts each, the busiest one's share of its own: the expectation of the
+  // largest of so many binomial numbers. With 1 rank it is share().
+  double busiest_share(double tokens, uint64_t ranks) const;
   // Expected tokens of the busiest expert over those of an average one.
   double imbalance() const;
 

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "nibble/base/rng.h"
+
 namespace nibble {
 namespace {
 
@@ -32,6 +38,33 @@ TEST(Routing, skew_reads_fewer_experts_and_loads_one_more) {
     EXPECT_GE(routing.imbalance() + 1e-9, load) << skew;
     before = routing.distinct(32);
     load = routing.imbalance();
+  }
+}
+
+// Tokens of one batch, each with 8 different of 256 experts: how many the busiest of 8 ranks of 32 reads.
+uint64_t simulate(uint64_t tokens, uint64_t* draw) {
+  std::set<uint64_t> touched;
+  for (uint64_t t = 0; t < tokens; ++t) {
+    std::set<uint64_t> mine;
+    while (mine.size() < 8) mine.insert(random_bits(1, (*draw)++) % 256);
+    touched.insert(mine.begin(), mine.end());
+  }
+  std::array<uint64_t, 8> ranks{};
+  for (const uint64_t expert : touched) ++ranks[expert / 32];
+  return *std::max_element(ranks.begin(), ranks.end());
+}
+
+TEST(Routing, the_busiest_rank_reads_more_than_its_share) {
+  const Routing routing(256, 8);
+  EXPECT_EQ(routing.busiest_share(5, 1), routing.share(5));
+  uint64_t draw = 0;
+  for (const uint64_t tokens : {1U, 4U, 32U, 200U}) {
+    constexpr int kRuns = 2000;
+    double sum = 0;
+    for (int run = 0; run < kRuns; ++run) sum += static_cast<double>(simulate(tokens, &draw));
+    const double most = routing.busiest_share(static_cast<double>(tokens), 8) * 32;
+    EXPECT_NEAR(most, sum / kRuns, 0.04 * sum / kRuns) << tokens;
+    EXPECT_GE(most, routing.distinct(static_cast<double>(tokens)) / 8);
   }
 }
 

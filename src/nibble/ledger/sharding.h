@@ -4,13 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "nibble/ledger/layout.h"
-#include "nibble/ledger/weights.h"
-#include "nibble/models/model_spec.h"
+#include "nibble/ledger/weight_groups.h"
 
 namespace nibble {
 
@@ -22,8 +20,8 @@ struct Cut {
   uint64_t parts = 1;
 };
 
-// How the matrices of `param` are cut, experts apart from their dealing out over ep.
-Cut cut_of(const ModelSpec& spec, const ParamSpec& param, uint64_t rows, uint64_t cols, const Layout& layout);
+// How the matrices of a group are cut, experts apart from their dealing out over ep.
+Cut cut_of(const WeightGroup& group, const Layout& layout);
 
 // The axis alone: what any number of parts would cut.
 CutAxis cut_axis(const ParamSpec& param);
@@ -31,14 +29,11 @@ CutAxis cut_axis(const ParamSpec& param);
 // Key/value heads are copied where there are fewer of them than parts: how many different parts there are.
 uint64_t key_value_parts(uint64_t kv_heads, uint64_t tp);
 
-// Bytes of the item on the fullest GPU of the stage that has it, uneven cuts rounded up.
-uint64_t rank_bytes(const ModelSpec& spec, const WeightItem& item, const Layout& layout);
+// Bytes of one of the group's weights on the fullest GPU of the stage that has it, uneven cuts rounded up.
+uint64_t rank_bytes(const WeightGroup& group, const Layout& layout);
 
 // Layers [first, second) of a stage. Stage 0 has the embedding, the last one head, final norm and MTP layers.
 std::pair<uint64_t, uint64_t> stage_layers(uint64_t layers, uint64_t pp, uint64_t stage);
-// The stage that holds a parameter of `layer` (-1: outside the layers, by its role).
-uint64_t stage_of(const ModelSpec& spec, const ParamSpec& param, uint64_t pp);
-
 // Numbers of parts that cut `width` into whole blocks, ascending, at most 16 of them.
 std::vector<uint64_t> legal_parts(uint64_t width, uint64_t block);
 

@@ -37,13 +37,13 @@ class Proposer {
 
   // The best layout of the changed plan, if one fits.
   std::optional<LayoutPlan> fits(const PlanRequest& request, const Device& device, uint64_t gpus) const {
-    return fits(request, device, gpus, plan_.items);
+    if (!plan_.subject) return std::nullopt;
+    return fits(request, device, gpus, *plan_.weights);
   }
   std::optional<LayoutPlan> fits(const PlanRequest& request, const Device& device, uint64_t gpus,
-                                 const std::vector<WeightItem>& items) const {
-    if (!plan_.subject) return std::nullopt;
+                                 const WeightGroups& weights) const {
     const double flops = plan_.scheme ? scheme_peak(*plan_.scheme, device) : 0;
-    auto found = search_layouts(*plan_.subject, items, device, request, gpus, flops);
+    auto found = search_layouts(*plan_.subject, weights, device, request, gpus, flops);
     if (found.plans.empty()) return std::nullopt;
     return found.plans.front();
   }
@@ -96,7 +96,7 @@ class Proposer {
         // With a second name an impossible format is a row and no error.
         const ModelRow made = std::move(model_rows(*plan_.subject, {std::string(name), std::string(name)}).front());
         if (!made.row.refused.empty() || made.row.size.weight_bytes >= now) continue;
-        const auto fit = fits(plan_.request, plan_.device, plan_.gpus, made.items);
+        const auto fit = fits(plan_.request, plan_.device, plan_.gpus, WeightGroups(plan_.subject->spec, made.items));
         if (!fit) continue;
         return add(what, *fit);
       }

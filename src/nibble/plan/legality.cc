@@ -27,7 +27,7 @@ LayoutRefusal indivisible(const char* what, uint64_t count, const char* option, 
 
 }  // namespace
 
-LayoutRules::LayoutRules(const ModelSpec& spec, std::span<const WeightItem> items)
+LayoutRules::LayoutRules(const ModelSpec& spec, const WeightGroups& weights)
     : layers_(spec.layers.size()), experts_(spec.experts) {
   std::set<std::pair<std::string, uint64_t>> heads;
   std::set<uint64_t> kv_heads;
@@ -43,26 +43,16 @@ LayoutRules::LayoutRules(const ModelSpec& spec, std::span<const WeightItem> item
   heads_.assign(heads.begin(), heads.end());
   kv_heads_.assign(kv_heads.begin(), kv_heads.end());
   std::set<std::tuple<Role, CutAxis, uint64_t, uint64_t, uint64_t>> seen;
-  for (const WeightItem& item : items) {
-    const CutAxis axis = cut_axis(item.param);
+  for (const WeightGroup& group : weights.groups()) {
+    const WeightItem& item = group.item;
+    const Cut cut = cut_of(group, Layout{});
     // Vocabularies are padded by every engine.
-    if (axis == CutAxis::kNone || item.param.role == Role::kEmbedding || item.param.role == Role::kHead) continue;
+    if (cut.axis == CutAxis::kNone || item.param.role == Role::kEmbedding || item.param.role == Role::kHead) continue;
     if (item.param.shape.size() < 2 || item.param.role == Role::kBias) continue;
-    const bool keys = item.param.projection == Projection::kK || item.param.projection == Projection::kV;
-    const bool in_layers = item.param.layer >= 0 && static_cast<size_t>(item.param.layer) < spec.layers.size();
-    const uint64_t kv =
-        !keys ? 0
-              : (in_layers ? spec.attention_shape(spec.layers[static_cast<size_t>(item.param.layer)]).kv_heads
-                           : spec.kv_heads);
-    const uint64_t block =
-        item.format.is_dense()
-            ? 1
-            : std::max<uint64_t>(axis == CutAxis::kRows ? item.format.block_rows : item.format.block_cols, 1);
-    const uint64_t width = axis == CutAxis::kCols                         ? item.cols()
-                           : item.param.projection == Projection::kGateUp ? item.rows() / 2
-                                                                          : item.rows();
-    if (!seen.insert({item.param.role, axis, width, block, kv}).second) continue;
-    axes_.push_back({item.param.role, axis, width, block, kv, item.is_stack(), item.format.name});
+    uint64_t block = cut.axis == CutAxis::kRows ? item.format.block_rows : item.format.block_cols;
+    if (item.format.is_dense() || block == 0) block = 1;
+    if (!seen.insert({item.param.role, cut.axis, cut.width, block, group.kv_heads}).second) continue;
+    axes_.push_back({item.param.role, cut.axis, cut.width, block, group.kv_heads, item.is_stack(), item.format.name});
   }
 }
 

@@ -3,14 +3,13 @@
 // read wrongly.
 #pragma once
 
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "nibble/ledger/layout.h"
 #include "nibble/ledger/sharding.h"
-#include "nibble/ledger/weights.h"
+#include "nibble/ledger/weight_groups.h"
 
 namespace nibble {
 
@@ -23,7 +22,7 @@ struct LayoutRefusal {
 // The cuts that a model's weights ask about, once each: made once, asked for many layouts.
 class LayoutRules {
  public:
-  LayoutRules(const ModelSpec& spec, std::span<const WeightItem> items);
+  LayoutRules(const ModelSpec& spec, const WeightGroups& weights);
 
   // What forbids the layout; empty: it is legal. With `first_only`, at most one.
   std::vector<LayoutRefusal> check(const Layout& layout, bool first_only = false) const;

@@ -40,7 +40,7 @@ WeightItem item(Role role, Projection projection, uint64_t experts, uint64_t row
 // Down projection of experts of width `inputs`, in groups of 128 along it.
 std::vector<LayoutRefusal> cut_down(uint64_t experts, uint64_t inputs, const Layout& layout) {
   const std::vector<WeightItem> items{item(Role::kRoutedExpert, Projection::kDown, experts, 4096, inputs, "int4-g128")};
-  return LayoutRules(moe_spec(experts), items).check(layout);
+  return LayoutRules(moe_spec(experts), WeightGroups(moe_spec(experts), items)).check(layout);
 }
 
 TEST(Legality, C43_a_cut_group_is_refused_with_its_arithmetic) {
@@ -62,7 +62,7 @@ TEST(Legality, C45_two_and_a_half_blocks_allow_expert_parallelism_only) {
   const std::vector<WeightItem> items{item(Role::kRoutedExpert, Projection::kGate, 512, 320, 4096, "fp8-block"),
                                       item(Role::kRoutedExpert, Projection::kUp, 512, 320, 4096, "fp8-block"),
                                       item(Role::kRoutedExpert, Projection::kDown, 512, 4096, 320, "fp8-block")};
-  const LayoutRules rules(moe_spec(512), items);
+  const LayoutRules rules(moe_spec(512), WeightGroups(moe_spec(512), items));
   for (const uint64_t tp : {2U, 4U, 5U, 8U, 10U, 20U}) EXPECT_FALSE(rules.check({tp, 1, 1, 1}).empty()) << tp;
   EXPECT_THAT(rules.check({8, 8, 1, 1}), IsEmpty());
   EXPECT_THAT(rules.check({1, 8, 1, 8}), IsEmpty());
@@ -73,7 +73,7 @@ TEST(Legality, C47_four_and_a_half_blocks) {
     ModelSpec spec = moe_spec(64);
     spec.heads = spec.kv_heads = 64;
     const std::vector<WeightItem> items{item(Role::kDenseMlp, Projection::kGate, 0, width, 4096, "fp8-block")};
-    const auto refusals = LayoutRules(spec, items).check({tp, 1, 1, 1});
+    const auto refusals = LayoutRules(spec, WeightGroups(spec, items)).check({tp, 1, 1, 1});
     ASSERT_THAT(refusals, SizeIs(1)) << width;
     EXPECT_THAT(refusals[0].values, Contains(Pair("local", std::to_string(local))));
     EXPECT_THAT(refusals[0].values, Contains(Pair("remainder", "64")));
@@ -83,7 +83,7 @@ TEST(Legality, C47_four_and_a_half_blocks) {
 }
 
 TEST(Legality, heads_experts_layers_and_stages_must_divide) {
-  const LayoutRules rules(moe_spec(60), {});
+  const LayoutRules rules(moe_spec(60), WeightGroups(moe_spec(60), {}));
   EXPECT_THAT(rules.check({3, 1, 1, 1})[0].reason, HasSubstr("40 attention heads cannot be divided by TP 3"));
   EXPECT_THAT(rules.check({8, 8, 1, 1})[0].reason, HasSubstr("60 experts cannot be divided by EP 8: remainder 4"));
   EXPECT_THAT(rules.check({8, 8, 1, 1})[0].ways_out, Contains(HasSubstr("pad to 64 experts")));
@@ -97,10 +97,10 @@ TEST(Legality, key_value_heads_are_copied_where_there_are_too_few) {
   spec.heads = 64;
   spec.kv_heads = 4;
   const std::vector<WeightItem> items{item(Role::kAttention, Projection::kK, 0, 512, 4096, "fp8-block")};
-  const LayoutRules rules(spec, items);
+  const LayoutRules rules(spec, WeightGroups(spec, items));
   EXPECT_THAT(rules.check({8, 1, 1, 1}), IsEmpty());  // 4 different parts of 128 rows
   spec.kv_heads = 6;
-  EXPECT_FALSE(LayoutRules(spec, items).check({4, 1, 1, 1}).empty());
+  EXPECT_FALSE(LayoutRules(spec, WeightGroups(spec, items)).check({4, 1, 1, 1}).empty());
 }
 
 }  // namespace

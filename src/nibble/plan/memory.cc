@@ -15,15 +15,15 @@ constexpr uint64_t kPeerBuffer = uint64_t{32} << 20;
 constexpr uint64_t kAttentionSplits = 32;
 constexpr uint64_t kGraphsLow = 300'000'000, kGraphsHigh = 1'000'000'000;
 
-void set_weights(const ModelSpec& spec, std::span<const WeightItem> items, const Layout& layout, bool drafting,
-                 MemoryPlan* plan) {
+void set_weights(const WeightGroups& weights, const Layout& layout, bool drafting, MemoryPlan* plan) {
   using ByRole = decltype(plan->by_role);
   std::vector<ByRole> stages(layout.pp);
-  for (const WeightItem& item : items) {
-    if (item.param.role == Role::kMtp && !drafting) continue;
-    const uint64_t bytes = rank_bytes(spec, item, layout);
-    stages[stage_of(spec, item.param, layout.pp)][static_cast<size_t>(item.param.role)] += bytes;
-    if (item.is_stack()) plan->largest_stack = std::max(plan->largest_stack, bytes);
+  for (const WeightGroup& group : weights.groups()) {
+    if (group.item.param.role == Role::kMtp && !drafting) continue;
+    const uint64_t bytes = rank_bytes(group, layout);
+    for (uint64_t s = 0; s < layout.pp; ++s)
+      stages[s][static_cast<size_t>(group.item.param.role)] += bytes * group.count(s, layout.pp);
+    if (group.item.is_stack()) plan->largest_stack = std::max(plan->largest_stack, bytes);
   }
   for (const ByRole& stage : stages) {
     uint64_t sum = 0;
@@ -97,13 +97,13 @@ uint64_t rank_kv_bytes(const Subject& subject, const Layout& layout, uint64_t to
   return most;
 }
 
-MemoryPlan plan_memory(const Subject& subject, std::span<const WeightItem> items, const Layout& layout,
-                       const Device& device, const PlanRequest& request) {
+MemoryPlan plan_memory(const Subject& subject, const WeightGroups& weights, const Layout& layout, const Device& device,
+                       const PlanRequest& request) {
   const ModelSpec& spec = subject.spec;
   MemoryPlan plan;
   plan.capacity = device.memory_bytes;
   const bool drafting = request.draft != 0;
-  set_weights(spec, items, layout, drafting, &plan);
+  set_weights(weights, layout, drafting, &plan);
   const uint64_t sequences = ceil_div(request.concurrency, layout.dp);
   const uint64_t sampled = sequences * (request.draft + 1);
   const uint64_t tokens = std::max(sampled, kPrefillChunk);
@@ -122,12 +122,12 @@ MemoryPlan plan_memory(const Subject& subject, std::span<const WeightItem> items
   return plan;
 }
 
-uint64_t most_sequences(const Subject& subject, std::span<const WeightItem> items, const Layout& layout,
-                        const Device& device, const PlanRequest& request) {
+uint64_t most_sequences(const Subject& subject, const WeightGroups& weights, const Layout& layout, const Device& device,
+                        const PlanRequest& request) {
   const auto fits = [&](uint64_t sequences) {
     PlanRequest asked = request;
     asked.concurrency = sequences;
-    return plan_memory(subject, items, layout, device, asked).fits();
+    return plan_memory(subject, weights, layout, device, asked).fits();
   };
   if (!fits(layout.dp)) return 0;
   uint64_t low = layout.dp;

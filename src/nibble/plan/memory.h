@@ -3,7 +3,8 @@
 //   weights        of its stage (ledger/sharding.h), by role; MTP layers only if tokens are drafted
 //   kv             ceil(concurrency / dp) sequences of `context` tokens: heads shared out where there are enough; the
 //                  MTP layers' once more if tokens are drafted
-//   activations    for T = max(sequences, kPrefillChunk) tokens, drafted ones among them, in 16 bits: four streams of width H, the widest of the
+//   activations    for T = max(sequences, kPrefillChunk) tokens, drafted ones among them, in 16 bits: four streams of
+//   width H, the widest of the
 //                  attention's and the MLPs' intermediates, top-k inputs and intermediates of the routed tokens; and
 //                  float32 logits of kLogitRows tokens
 //   workspace      split attention's partial sums, 32 parts a sequence, in float32; 64 MiB of the matrix library's
@@ -18,17 +19,17 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 
 #include "nibble/hardware/device.h"
 #include "nibble/ledger/layout.h"
+#include "nibble/ledger/weight_groups.h"
 #include "nibble/plan/request.h"
 #include "nibble/plan/subject.h"
 
 namespace nibble {
 
 inline constexpr uint64_t kPrefillChunk = 8192;  // tokens
-inline constexpr uint64_t kLogitRows = 1024;             // or as many as a step samples, if that is more
+inline constexpr uint64_t kLogitRows = 1024;     // or as many as a step samples, if that is more
 inline constexpr uint64_t kRepackChunk = uint64_t{64} << 20;
 
 struct MemoryPlan {
@@ -43,15 +44,15 @@ struct MemoryPlan {
   bool fits() const { return total() <= capacity; }
 };
 
-MemoryPlan plan_memory(const Subject& subject, std::span<const WeightItem> items, const Layout& layout,
-                       const Device& device, const PlanRequest& request);
+MemoryPlan plan_memory(const Subject& subject, const WeightGroups& weights, const Layout& layout, const Device& device,
+                       const PlanRequest& request);
 
 // Bytes that one sequence of `tokens` tokens keeps on the fullest GPU; with `drafting` the MTP layers' too.
 uint64_t rank_kv_bytes(const Subject& subject, const Layout& layout, uint64_t tokens, uint64_t element_bytes,
                        bool drafting);
 
 // The most sequences of request.context tokens that fit beside everything else; 0 if none does.
-uint64_t most_sequences(const Subject& subject, std::span<const WeightItem> items, const Layout& layout,
-                        const Device& device, const PlanRequest& request);
+uint64_t most_sequences(const Subject& subject, const WeightGroups& weights, const Layout& layout, const Device& device,
+                        const PlanRequest& request);
 
 }  // namespace nibble

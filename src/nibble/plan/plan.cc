@@ -94,7 +94,7 @@ void plan_flat(Plan* plan) {
 void search_detail(Plan* plan) {
   const double flops = scheme_peak(*plan->scheme, plan->device);
   const auto search = [&] {
-    plan->search = search_layouts(*plan->subject, plan->items, plan->device, plan->request, plan->gpus, flops);
+    plan->search = search_layouts(*plan->subject, *plan->weights, plan->device, plan->request, plan->gpus, flops);
   };
   search();
   if (plan->gpus_chosen) {
@@ -119,7 +119,7 @@ void search_detail(Plan* plan) {
 void set_outlook(Plan* plan) {
   const PlanRequest& request = plan->request;
   const Subject& subject = *plan->subject;
-  const StepModel model(subject, plan->items, plan->chosen->layout, plan->device, request.gpus_per_machine,
+  const StepModel model(subject, *plan->weights, plan->chosen->layout, plan->device, request.gpus_per_machine,
                         scheme_peak(*plan->scheme, plan->device), request.skew);
   plan->chosen->step = model.step(request.concurrency, request.context, request.kv_element_bytes);
   plan->step = predict(plan->chosen->step, plan->device, *plan->scheme);
@@ -145,13 +145,16 @@ void plan_model(Plan* plan) {
   std::vector<ModelRow> rows = model_rows(*plan->subject, formats_of(request, plan->subject.get()));
   for (const ModelRow& made : rows) plan->rows.push_back(made.row);
   refuse_all_rows(plan->rows);
-  choose_gpus(request, request.formats.empty() ? smallest(plan->rows) : plan->rows[0].size.weight_bytes, plan);
+  // For the format asked for, or the release's own; without either for the smallest.
+  const bool first = !request.formats.empty() || plan->rows[0].format == "released";
+  choose_gpus(request, first ? plan->rows[0].size.weight_bytes : smallest(plan->rows), plan);
   for (FormatRow& row : plan->rows) {
     if (row.refused.empty()) rate(plan->device, request, plan->gpus, &row);
   }
   plan->detail = detail_row(request, plan->rows);
   ModelRow& detail = rows[plan->detail];
   plan->items = std::move(detail.items);
+  plan->weights = std::make_shared<const WeightGroups>(plan->subject->spec, plan->items);
   plan->schemes = plan_schemes(*plan->subject, detail.format, Layout{}, plan->device, request.concurrency);
   plan->scheme = plain_scheme(detail.format);
   if (scheme_peak(*plan->scheme, plan->device) <= 0) plan->scheme = Scheme::kW16A16;
@@ -169,7 +172,8 @@ void plan_model(Plan* plan) {
       row.fits = !plan->search.plans.empty();
       continue;
     }
-    row.fits = !search_layouts(*plan->subject, rows[i].items, plan->device, request, plan->gpus, 0).plans.empty();
+    row.fits = any_layout_fits(*plan->subject, WeightGroups(plan->subject->spec, rows[i].items), plan->device, request,
+                               plan->gpus);
   }
   if (plan->chosen) {
     plan->schemes =

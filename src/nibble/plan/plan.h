@@ -71,7 +71,8 @@ struct Plan {
   bool fits = false;
 
   // With a model:
-  std::vector<WeightItem> items;  // in the detail row's format
+  std::vector<WeightItem> items;                // in the detail row's format
+  std::shared_ptr<const WeightGroups> weights;  // the same, by kinds
   std::optional<Scheme> scheme;
   SearchResult search;
   std::optional<LayoutPlan> chosen;  // the best that fits, else the least that does not

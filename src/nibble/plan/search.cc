@@ -34,13 +34,13 @@ std::vector<Layout> candidates(const ModelSpec& spec, const PlanRequest& request
   return layouts;
 }
 
-void set_rate(const Subject& subject, const std::vector<WeightItem>& items, const StepModel& model,
-              const Device& device, const PlanRequest& request, LayoutPlan* plan) {
+void set_rate(const Subject& subject, const WeightGroups& weights, const StepModel& model, const Device& device,
+              const PlanRequest& request, LayoutPlan* plan) {
   plan->step = model.step(request.concurrency, request.context, request.kv_element_bytes);
   uint64_t sequences = request.concurrency;
   StepTime step = plan->step;
   if (request.target == PlanTarget::kThroughput) {
-    plan->most_sequences = most_sequences(subject, items, plan->layout, device, request);
+    plan->most_sequences = most_sequences(subject, weights, plan->layout, device, request);
     sequences = std::max<uint64_t>(plan->most_sequences, 1);
     step = model.step(sequences, request.context, request.kv_element_bytes);
   }
@@ -51,10 +51,10 @@ void set_rate(const Subject& subject, const std::vector<WeightItem>& items, cons
 
 }  // namespace
 
-SearchResult search_layouts(const Subject& subject, const std::vector<WeightItem>& items, const Device& device,
+SearchResult search_layouts(const Subject& subject, const WeightGroups& weights, const Device& device,
                             const PlanRequest& request, uint64_t gpus, double flops) {
   SearchResult result;
-  const LayoutRules rules(subject.spec, items);
+  const LayoutRules rules(subject.spec, weights);
   for (const Layout& layout : candidates(subject.spec, request, gpus)) {
     auto refusals = rules.check(layout, true);
     if (!refusals.empty()) {
@@ -63,13 +63,13 @@ SearchResult search_layouts(const Subject& subject, const std::vector<WeightItem
     }
     LayoutPlan plan;
     plan.layout = layout;
-    plan.memory = plan_memory(subject, items, layout, device, request);
+    plan.memory = plan_memory(subject, weights, layout, device, request);
     if (!plan.memory.fits()) {
       result.too_large.push_back(plan);
       continue;
     }
-    const StepModel model(subject, items, layout, device, request.gpus_per_machine, flops, request.skew);
-    set_rate(subject, items, model, device, request, &plan);
+    const StepModel model(subject, weights, layout, device, request.gpus_per_machine, flops, request.skew);
+    set_rate(subject, weights, model, device, request, &plan);
     result.plans.push_back(plan);
   }
   const bool throughput = request.target == PlanTarget::kThroughput;
@@ -79,6 +79,15 @@ SearchResult search_layouts(const Subject& subject, const std::vector<WeightItem
   std::stable_sort(result.too_large.begin(), result.too_large.end(),
                    [](const LayoutPlan& a, const LayoutPlan& b) { return a.memory.total() < b.memory.total(); });
   return result;
+}
+
+bool any_layout_fits(const Subject& subject, const WeightGroups& weights, const Device& device,
+                     const PlanRequest& request, uint64_t gpus) {
+  const LayoutRules rules(subject.spec, weights);
+  for (const Layout& layout : candidates(subject.spec, request, gpus)) {
+    if (rules.check(layout, true).empty() && plan_memory(subject, weights, layout, device, request).fits()) return true;
+  }
+  return false;
 }
 
 }  // namespace nibble

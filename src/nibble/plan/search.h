@@ -34,7 +34,11 @@ struct SearchResult {
 };
 
 // Layouts of `gpus` GPUs; with any of request.tp, ep, pp, dp those that have these numbers.
-SearchResult search_layouts(const Subject& subject, const std::vector<WeightItem>& items, const Device& device,
+SearchResult search_layouts(const Subject& subject, const WeightGroups& weights, const Device& device,
                             const PlanRequest& request, uint64_t gpus, double flops);
+
+// Is there one that is legal and fits? Stops at the first.
+bool any_layout_fits(const Subject& subject, const WeightGroups& weights, const Device& device,
+                     const PlanRequest& request, uint64_t gpus);
 
 }  // namespace nibble

@@ -18,23 +18,25 @@ double of(uint64_t number) { return static_cast<double>(number); }
 // Different ones among `parts` equal parts that k choices fall on.
 double different(double parts, double choices) { return parts * -std::expm1(choices * std::log1p(-1 / parts)); }
 
-void add_item(const ModelSpec& spec, const WeightItem& item, const Layout& layout, StageLoad* stage) {
-  const double bytes = of(rank_bytes(spec, item, layout));
+void add_weights(const ModelSpec& spec, const WeightGroup& group, const Layout& layout, double count,
+                 StageLoad* stage) {
+  const WeightItem& item = group.item;
+  const double bytes = of(rank_bytes(group, layout));
   if (item.is_stack()) {
-    stage->expert_bytes += bytes;
+    stage->expert_bytes += count * bytes;
     if (item.param.shape.size() == 3)
-      stage->expert_flops += 2 * of(item.elements) * of(spec.experts_per_token) / of(item.experts());
+      stage->expert_flops += count * 2 * of(item.elements) * of(spec.experts_per_token) / of(item.experts());
     return;
   }
-  stage->fixed_bytes += bytes;
-  if (item.param.shape.size() >= 2)
-    stage->fixed_flops += 2 * of(item.elements) * (item.bytes == 0 ? 0 : bytes / of(item.bytes));
+  stage->fixed_bytes += count * bytes;
+  if (item.param.shape.size() >= 2 && item.bytes != 0)
+    stage->fixed_flops += count * 2 * of(item.elements) * bytes / of(item.bytes);
 }
 
 }  // namespace
 
-StepModel::StepModel(const Subject& subject, std::span<const WeightItem> items, const Layout& layout,
-                     const Device& device, uint64_t gpus_per_machine, double flops, double skew)
+StepModel::StepModel(const Subject& subject, const WeightGroups& weights, const Layout& layout, const Device& device,
+                     uint64_t gpus_per_machine, double flops, double skew)
     : subject_(&subject), layout_(layout), device_(&device), gpus_per_machine_(gpus_per_machine), flops_(flops) {
   const ModelSpec& spec = subject.spec;
   if (spec.experts != 0) routing_.emplace(spec.experts, spec.experts_per_token, skew);
@@ -51,19 +53,22 @@ StepModel::StepModel(const Subject& subject, std::span<const WeightItem> items, 
     }
   }
   bool tied = true;
-  for (const WeightItem& item : items) {
-    if (item.param.role == Role::kHead) tied = false;
-  }
-  for (const WeightItem& item : items) {
-    // One row of the embedding is read; a tied head reads all of it, on the last stage.
-    if (item.param.role == Role::kEmbedding && !tied) continue;
-    if (item.param.role == Role::kMtp) {
-      (item.is_stack() ? stages_.back().mtp_expert_bytes : stages_.back().mtp_bytes) +=
-          of(rank_bytes(spec, item, layout));
-      continue;
-    }
-    const uint64_t stage = item.param.role == Role::kEmbedding ? layout.pp - 1 : stage_of(spec, item.param, layout.pp);
-    add_item(spec, item, layout, &stages_[stage]);
+  for (const WeightGroup& group : weights.groups()) tied = tied && group.item.param.role != Role::kHead;
+  for (const WeightGroup& group : weights.groups()) add_group(group, tied);
+}
+
+void StepModel::add_group(const WeightGroup& group, bool tied) {
+  const Role role = group.item.param.role;
+  StageLoad& last = stages_.back();
+  if (role == Role::kMtp) {
+    (group.item.is_stack() ? last.mtp_expert_bytes : last.mtp_bytes) +=
+        of(rank_bytes(group, layout_)) * of(group.count(layout_.pp - 1, layout_.pp));
+  } else if (role == Role::kEmbedding) {
+    // One row of it is read; a tied head reads all of it, on the last stage.
+    if (tied) add_weights(subject_->spec, group, layout_, 1, &last);
+  } else {
+    for (uint64_t s = 0; s < layout_.pp; ++s)
+      add_weights(subject_->spec, group, layout_, of(group.count(s, layout_.pp)), &stages_[s]);
   }
 }
 
@@ -87,7 +92,8 @@ double StepModel::all_to_all(uint64_t tokens, bool inside_one_domain) const {
   const ModelSpec& spec = subject_->spec;
   const double ranks = of(layout_.ep);
   const double mine = of(tokens) / of(layout_.stage_gpus());
-  const double copies = different(ranks, of(spec.experts_per_token));
+  // A rank whose experts are cut over several GPUs takes a copy for each of them.
+  const double copies = different(ranks, of(spec.experts_per_token)) * of(layout_.expert_parts());
   const double copy = of(spec.expert_width()) * kActivationBytes;
   const double domain = of(std::max(device_->link_domain, gpus_per_machine_));
   const bool networked = !inside_one_domain && device_->nic_bandwidth > 0;
@@ -115,13 +121,13 @@ void StepModel::add_exchange(const StageLoad& stage, uint64_t tokens, StepTime* 
 
 double StepModel::draft_read(uint64_t sequences) const {
   const StageLoad& last = stages_.back();
-  const double share = routing_ ? routing_->share(of(sequences)) : 0;
+  const double share = routing_ ? routing_->busiest_share(of(sequences), layout_.ep) : 0;
   return (last.mtp_bytes + share * last.mtp_expert_bytes) / device_->memory_bandwidth;
 }
 
 StepTime StepModel::prefill(uint64_t tokens) const {
   StepTime time;
-  const double share = routing_ ? routing_->share(of(tokens)) : 0;
+  const double share = routing_ ? routing_->busiest_share(of(tokens), layout_.ep) : 0;
   if (routing_) time.distinct_experts = routing_->distinct(of(tokens));
   const auto layers = of(std::max<uint64_t>(subject_->spec.layers.size(), 1));
   const double attention = prefill_attention_flops(subject_->spec, tokens) / layers / of(layout_.tp);
@@ -145,7 +151,7 @@ StepTime StepModel::step(uint64_t sequences, uint64_t context, uint64_t kv_eleme
   const auto& layers = subject_->cache.layers();
   StepTime time;
   const uint64_t all_tokens = sequences * tokens;
-  const double share = routing_ ? routing_->share(of(all_tokens)) : 0;
+  const double share = routing_ ? routing_->busiest_share(of(all_tokens), layout_.ep) : 0;
   if (routing_) time.distinct_experts = routing_->distinct(of(all_tokens));
   const double group_sequences = of(ceil_div(sequences, layout_.dp));
   const double attention_flops = decode_attention_flops(spec, context) / of(std::max<uint64_t>(layers.size(), 1));

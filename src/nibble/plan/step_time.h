@@ -1,7 +1,8 @@
 // The least time that a decoding step can take under a layout, from what its fullest GPU must read and compute.
 //
 //   read      weights that are not experts once; of the experts those that the batch touches (ledger/routing.h), over
-//             all sequences of the stage; each sequence's cache; over the memory's rate
+//             all sequences of the stage, on the rank that has most of them; each sequence's cache; over the memory's
+//             rate
 //   compute   operations of the tokens over the peak of the scheme's arithmetic; a step takes the longer of the two
 //   exchange  TP: two all-reduces a layer of the tokens' hidden states, ring: 2 (tp - 1) / tp of the bytes and two
 //             latencies; EP: dispatch and combine of every MoE layer, one copy of a token's hidden state to each
@@ -12,11 +13,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "nibble/hardware/device.h"
 #include "nibble/ledger/layout.h"
 #include "nibble/ledger/routing.h"
+#include "nibble/ledger/weight_groups.h"
 #include "nibble/plan/request.h"
 #include "nibble/plan/subject.h"
 
@@ -45,7 +46,7 @@ struct StepTime {
 class StepModel {
  public:
   // `flops`: peak of the arithmetic on the experts; other matrices use the same.
-  StepModel(const Subject& subject, std::span<const WeightItem> items, const Layout& layout, const Device& device,
+  StepModel(const Subject& subject, const WeightGroups& weights, const Layout& layout, const Device& device,
             uint64_t gpus_per_machine, double flops, double skew);
 
   // `sequences` in all, each with `context` tokens before, `tokens` new ones each (1, or 1 + drafts).
@@ -62,6 +63,7 @@ class StepModel {
   const Layout& layout() const { return layout_; }
 
  private:
+  void add_group(const WeightGroup& group, bool tied);
   struct Wire {
     double bandwidth, latency;
   };

@@ -1,0 +1,53 @@
+#include "nibble/ledger/weight_groups.h"
+
+#include <map>
+#include <tuple>
+
+#include "nibble/ledger/sharding.h"
+
+namespace nibble {
+namespace {
+
+using Key = std::tuple<Role, Projection, Fusion, std::vector<uint64_t>, std::string, uint64_t, uint64_t>;
+
+uint64_t kv_heads_of(const ModelSpec& spec, const ParamSpec& param) {
+  if (param.projection != Projection::kK && param.projection != Projection::kV) return 0;
+  const bool known = param.layer >= 0 && static_cast<size_t>(param.layer) < spec.layers.size();
+  return known ? spec.attention_shape(spec.layers[static_cast<size_t>(param.layer)]).kv_heads : spec.kv_heads;
+}
+
+}  // namespace
+
+uint64_t WeightGroup::count(uint64_t stage, uint64_t stages) const {
+  const auto [first, last] = stage_layers(before.size() - 1, stages, stage);
+  uint64_t count = before[last] - before[first];
+  if (stage == 0) count += in_front;
+  if (stage + 1 == stages) count += at_end;
+  return count;
+}
+
+WeightGroups::WeightGroups(const ModelSpec& spec, const std::vector<WeightItem>& items) {
+  std::map<Key, size_t> found;
+  const size_t layers = spec.layers.size();
+  for (const WeightItem& item : items) {
+    const ParamSpec& param = item.param;
+    const uint64_t kv_heads = kv_heads_of(spec, param);
+    const auto [at, added] = found.try_emplace(
+        {param.role, param.projection, param.fusion, param.shape, item.format.name, item.bytes, kv_heads},
+        groups_.size());
+    if (added) groups_.push_back({item, kv_heads, std::vector<uint64_t>(layers + 1), 0, 0});
+    WeightGroup& group = groups_[at->second];
+    if (param.layer >= 0 && static_cast<size_t>(param.layer) < layers) {
+      ++group.before[static_cast<size_t>(param.layer) + 1];
+    } else if (param.role == Role::kEmbedding && param.layer < 0) {
+      ++group.in_front;
+    } else {
+      ++group.at_end;
+    }
+  }
+  for (WeightGroup& group : groups_) {
+    for (size_t i = 1; i <= layers; ++i) group.before[i] += group.before[i - 1];
+  }
+}
+
+}  // namespace nibble

@@ -1,0 +1,34 @@
+// Weights that are alike, counted instead of listed: a model has thousands of matrices of a few dozen kinds. What a
+// layout makes of them is asked hundreds of times in a search.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nibble/ledger/layout.h"
+#include "nibble/ledger/weights.h"
+
+namespace nibble {
+
+struct WeightGroup {
+  WeightItem item;        // one of them
+  uint64_t kv_heads = 0;  // of keys and values: that of their kind of layer; 0 for others
+
+  // How many of them the stage holds.
+  uint64_t count(uint64_t stage, uint64_t stages) const;
+
+  std::vector<uint64_t> before;       // before[l]: how many lie in layers below l
+  uint64_t in_front = 0, at_end = 0;  // outside the layers: with the first stage (embedding), with the last
+};
+
+class WeightGroups {
+ public:
+  WeightGroups(const ModelSpec& spec, const std::vector<WeightItem>& items);
+
+  const std::vector<WeightGroup>& groups() const { return groups_; }
+
+ private:
+  std::vector<WeightGroup> groups_;
+};
+
+}  // namespace nibble
