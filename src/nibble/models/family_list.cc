@@ -11,7 +11,8 @@
   ROW(glm4_moe)              \
   ROW(minimax_m2)            \
   ROW(mixtral)               \
-  ROW(llama)
+  ROW(llama)                 \
+  ROW(minimax_m3)
 
 namespace nibble {
 
