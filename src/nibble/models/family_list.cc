@@ -12,7 +12,8 @@
   ROW(minimax_m2)            \
   ROW(mixtral)               \
   ROW(llama)                 \
-  ROW(minimax_m3)
+  ROW(minimax_m3)            \
+  ROW(llama4)
 
 namespace nibble {
 
