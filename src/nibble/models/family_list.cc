@@ -13,7 +13,8 @@
   ROW(mixtral)               \
   ROW(llama)                 \
   ROW(minimax_m3)            \
-  ROW(llama4)
+  ROW(llama4)                \
+  ROW(mimo_v2)
 
 namespace nibble {
 
