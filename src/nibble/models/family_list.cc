@@ -14,7 +14,8 @@
   ROW(llama)                 \
   ROW(minimax_m3)            \
   ROW(llama4)                \
-  ROW(mimo_v2)
+  ROW(mimo_v2)               \
+  ROW(inkling)
 
 namespace nibble {
 
