@@ -15,7 +15,8 @@
   ROW(minimax_m3)            \
   ROW(llama4)                \
   ROW(mimo_v2)               \
-  ROW(inkling)
+  ROW(inkling)               \
+  ROW(step3p7)
 
 namespace nibble {
 
