@@ -16,7 +16,8 @@
   ROW(llama4)                \
   ROW(mimo_v2)               \
   ROW(inkling)               \
-  ROW(step3p7)
+  ROW(step3p7)               \
+  ROW(gemma4)
 
 namespace nibble {
 
