@@ -29,10 +29,7 @@ const std::set<std::string> kNotYet{
     "nemotron-3-ultra-550b-a55b-nvfp4",
     // B: latent attention
     "deepseek-v4.1-flash", "glm-4.7-flash", "glm-5", "glm-5-fp8", "glm-5.1", "glm-5.1-fp8", "glm-5.1-nvfp4", "glm-5.2",
-    "glm-5.2-fp8", "glm-5.2-nvfp4", "glm-5.3", "hy3", "hy4-preview", "mistral-large-3", "mistral-small-4",
-    // C: grouped-query attention of two shapes
-    "minimax-m3", "minimax-m3-nvfp4", "llama-4-scout", "llama-4-maverick", "mimo-v2-flash", "mimo-v2.6-flash",
-    "mimo-v2.5-pro", "inkling", "step-3.7-flash", "gemma-4-26b-a4b", "gemma-4-26b-a4b-nvfp4"};
+    "glm-5.2-fp8", "glm-5.2-nvfp4", "glm-5.3", "hy3", "hy4-preview", "mistral-large-3", "mistral-small-4"};
 
 std::vector<std::string> all_files() {
   std::vector<std::string> files;
