@@ -59,7 +59,7 @@ LayerCost cost_of(const ModelSpec& spec, const LayerSpec& layer, bool decode) {
     cost.per_index_key = 2 * of(spec.indexer.heads) * of(spec.indexer.head_dim);
     if (layer.compress_ratio == 0) cost.tokens_per_key = of(spec.indexer.tokens_per_key);
   }
-  if (layer.indexer || layer.chosen_keys) cost.most_entries = of(spec.indexer.topk);
+  if (layer.indexer || layer.chosen_keys) cost.most_entries = of(spec.indexer.topk * spec.indexer.block);
   return cost;
 }
 

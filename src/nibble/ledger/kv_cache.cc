@@ -38,7 +38,7 @@ KvLayer layer_of(const ModelSpec& spec, size_t index) {
   // Compressed attention's window is each layer's own.
   out.window_stored = layer.stores_kv || layer.attention == AttentionKind::kCompressed;
   out.index_stored = layer.stores_index;
-  if (layer.chosen_keys || layer.indexer) out.chosen = spec.indexer.topk;
+  if (layer.chosen_keys || layer.indexer) out.chosen = spec.indexer.topk * spec.indexer.block;
   switch (layer.attention) {
     case AttentionKind::kGqa: {
       const AttentionShape shape = spec.attention_shape(layer);

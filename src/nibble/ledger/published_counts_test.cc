@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "nibble/base/check.h"
 #include "nibble/base/json.h"
@@ -18,12 +17,6 @@ namespace nibble {
 namespace {
 
 Json published() { return read_json(Path(NIBBLE_SOURCE_DIR) / "tests" / "data" / "models" / "published_counts.json"); }
-
-// Their families are not written yet.
-const std::set<std::string> kNotYet{// C: grouped-query attention of two shapes
-                                    "minimax-m3",     "minimax-m3-nvfp4", "llama-4-scout",        "llama-4-maverick",
-                                    "mimo-v2-flash",  "mimo-v2.6-flash",  "mimo-v2.5-pro",        "inkling",
-                                    "step-3.7-flash", "gemma-4-26b-a4b",  "gemma-4-26b-a4b-nvfp4"};
 
 std::vector<std::string> all_files() {
   std::vector<std::string> files;
@@ -55,7 +48,6 @@ class PublishedCounts : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(PublishedCounts, are_ours) {
   const Json expected = group_of(GetParam());
-  if (kNotYet.contains(GetParam())) GTEST_SKIP() << "its family is not written yet";
   const EmbeddedFile* file = find_bundled_model(GetParam());
   ASSERT_NE(file, nullptr);
   const Json config = parse_json(file->text, GetParam());

@@ -159,6 +159,20 @@ std::optional<std::vector<std::string>> ConfigReader::texts(const char* key, uin
   return result;
 }
 
+std::optional<std::vector<double>> ConfigReader::positives(const char* key) const {
+  if (!has(key)) return std::nullopt;
+  if (!(*object_)[key].is_array()) return std::vector<double>{positive({key})};
+  std::vector<double> result;
+  for (const Json& value : *list(key, 0)) {
+    if (!value.is_number() || !(value.get<double>() > 0) || !std::isfinite(value.get<double>()))
+      throw refuse(fmt::format("`{}` should hold numbers above 0", key_path(key)))
+          .value("entry", value.dump().substr(0, 80))
+          .way_out(kFetchAgain);
+    result.push_back(value.get<double>());
+  }
+  return result;
+}
+
 std::optional<std::vector<uint64_t>> ConfigReader::counts(const char* key, uint64_t length, uint64_t limit) const {
   const Json* values = list(key, length);
   if (values == nullptr) return std::nullopt;

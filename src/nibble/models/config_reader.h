@@ -43,6 +43,8 @@ class ConfigReader {
   // Absent or null: nothing. Error if the list does not hold `length` entries (any length for 0) of the right type.
   std::optional<std::vector<std::string>> texts(const char* key, uint64_t length) const;
   std::optional<std::vector<uint64_t>> counts(const char* key, uint64_t length, uint64_t limit) const;
+  // Finite numbers above 0; one alone is a list of one.
+  std::optional<std::vector<double>> positives(const char* key) const;
   bool has(const char* key) const;
 
   // An Error about this file; the caller adds values and a way out.

@@ -72,6 +72,17 @@ void visit_stack(const ModelSpec& spec, int32_t layer, Projection projection, Fu
   visit(std::move(bias));
 }
 
+const std::string& own_stack(const StackNames& names, Projection projection) {
+  switch (projection) {
+    case Projection::kGate: return names.gate;
+    case Projection::kUp: return names.up;
+    case Projection::kDown: return names.down;
+    default: break;
+  }
+  NIBBLE_CHECK(projection == Projection::kGateUp);
+  return names.gate_up;
+}
+
 std::string_view projection_name(Projection projection) {
   switch (projection) {
     case Projection::kGate: return "gate_proj";
@@ -106,17 +117,15 @@ void visit_experts(const ModelSpec& spec, int32_t layer, ExpertStorage form, con
       visit_stack(spec, layer, Projection::kDown, Fusion::kStackedExperts, visit);
       return;
     case ExpertStorage::kGateThenUp:
-      visit_stack(spec, layer, Projection::kGateUp, Fusion::kGateThenUp, visit);
-      visit_stack(spec, layer, Projection::kDown, Fusion::kStackedExperts, visit);
-      return;
     case ExpertStorage::kInterleaved: break;
   }
-  const bool transposed = spec.expert_naming.native == Fusion::kInterleaved;
+  const bool transposed = spec.expert_naming.transposed && form == native_form(spec);
   const auto mark = [&](ParamSpec&& param) {
     param.transposed_when_dense = transposed && param.shape.size() == 3;
     visit(std::move(param));
   };
-  visit_stack(spec, layer, Projection::kGateUp, Fusion::kInterleaved, mark);
+  visit_stack(spec, layer, Projection::kGateUp,
+              form == ExpertStorage::kInterleaved ? Fusion::kInterleaved : Fusion::kGateThenUp, mark);
   visit_stack(spec, layer, Projection::kDown, Fusion::kStackedExperts, mark);
 }
 
@@ -138,6 +147,8 @@ ExpertNames per_expert_names(const ModelSpec& spec, int32_t layer, uint64_t expe
 }
 
 std::string fused_name(const ModelSpec& spec, int32_t layer, Projection projection) {
+  const std::string& own = own_stack(spec.expert_naming.stacks, projection);
+  if (!own.empty()) return spec.layer_prefix(layer) + own;
   return experts_prefix(spec, layer).append(projection_name(projection));
 }
 

@@ -5,11 +5,13 @@
 //                 has biases
 //   kStacked      LAYER.mlp.experts.gate_proj (E, I, H), up_proj, down_proj (E, H, I); biases gate_proj_bias (E, I) …
 //   kGateThenUp   LAYER.mlp.experts.gate_up_proj (E, 2I, H), rows of gate then rows of up; down_proj (E, H, I)
-//   kInterleaved  the same names, row 2i gate i and row 2i + 1 up i: gpt-oss. Its dense files hold the transposed
-//                 matrices, (E, H, 2I) and (E, I, H): ParamSpec::transposed_when_dense, for that family alone
+//   kInterleaved  the same names, row 2i gate i and row 2i + 1 up i
+//
+// Dense files of some families (gpt-oss, Llama-4) hold the stacks of their native form transposed, (E, H, 2I) and
+// (E, I, H): ExpertNaming::transposed, ParamSpec::transposed_when_dense.
 //
 // H is the experts' input width (ModelSpec::expert_width), whatever the model's hidden size. Module names are the
-// family's (w1, w3, w2 under block_sparse_moe …); fused names are the same for all.
+// family's (w1, w3, w2 under block_sparse_moe …); fused names are the same for all but those that name their own.
 #pragma once
 
 #include <cstdint>

@@ -56,7 +56,7 @@ TEST(ExpertForms, shapes_of_kimi_k3_in_its_latent_space) {
   EXPECT_EQ(collect(spec, 1, ExpertStorage::kPerExpert).size(), 896U * 3);
 }
 
-TEST(ExpertForms, only_gpt_oss_transposes_and_only_in_its_own_form) {
+TEST(ExpertForms, gpt_oss_transposes_in_its_own_form_alone) {
   const ModelSpec gpt_oss = model_spec("gpt-oss-20b");
   EXPECT_EQ(native_form(gpt_oss), ExpertStorage::kInterleaved);
   for (const ParamSpec& param : collect(gpt_oss, 0, ExpertStorage::kInterleaved))

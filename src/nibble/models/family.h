@@ -23,7 +23,7 @@ struct ParamKind {
   Projection projection = Projection::kNone;
   int32_t layer = -1, expert = -1;
   Fusion fusion = Fusion::kNone;
-  bool transposed_when_dense = false;  // gpt-oss stores dense experts (E, K, N)
+  bool transposed_when_dense = false;  // dense files hold this stack as (E, K, N): ExpertNaming::transposed
 };
 
 // One parameter of the unquantized model, in logical orientation.

@@ -25,7 +25,13 @@
   ROW(mistral4)              \
   ROW(mistral_large_3)       \
   ROW(mixtral)               \
-  ROW(llama)
+  ROW(llama)                 \
+  ROW(minimax_m3)            \
+  ROW(llama4)                \
+  ROW(mimo_v2)               \
+  ROW(inkling)               \
+  ROW(step3p7)               \
+  ROW(gemma4)
 
 namespace nibble {
 

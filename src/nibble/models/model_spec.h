@@ -48,13 +48,21 @@ struct LayerSpec {
   uint64_t sliding_window = 0;  // 0: full
   uint64_t compress_ratio = 0;  // kCompressed: tokens per compressed entry, 0: none
   bool indexer = false;         // chooses the keys that attention reads
-  bool chosen_keys = false;     // attention reads IndexerSpec::topk keys: its own indexer's choice or an earlier layer's
-  bool hash_routed = false;     // experts come from a table over token ids
-  bool stores_kv = true;        // false: reads the keys and values that an earlier layer keeps
-  bool stores_index = true;     // false: its indexer reads the keys of an earlier layer's
-  uint64_t ngram_rows = 0;      // of a table over n-grams of tokens, from which the layer adds; 0: none
-  uint64_t conv_state = 0;      // elements that short convolutions outside linear attention keep of a sequence
+  bool chosen_keys = false;  // attention reads IndexerSpec::topk keys: its own indexer's choice or an earlier layer's
+  bool hash_routed = false;  // experts come from a table over token ids
+  bool stores_kv = true;     // false: reads the keys and values that an earlier layer keeps
+  bool stores_index = true;  // false: its indexer reads the keys of an earlier layer's
+  uint64_t ngram_rows = 0;   // of a table over n-grams of tokens, from which the layer adds; 0: none
+  uint64_t conv_state = 0;   // elements that short convolutions outside linear attention keep of a sequence
+  bool chunked = false;      // the window is the token's own block of so many, not the last so many (Llama-4)
+  bool rotary = true;        // false: queries and keys are not rotated
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
+};
+
+// A family's own names for stacks of experts, behind "LAYER."; empty: BLOCK.experts.gate_up_proj …
+struct StackNames {
+  std::string gate_up, gate, up, down;
+  friend bool operator==(const StackNames&, const StackNames&) = default;
 };
 
 // The three matrices of an expert under the family's names; how its own releases store them.
@@ -65,12 +73,15 @@ struct ExpertNaming {
   // one stack.
   Fusion native = Fusion::kNone;
   bool biases = false;
+  StackNames stacks{};
+  bool transposed = false;  // dense files hold the stacks of the native form as (E, K, N)
   friend bool operator==(const ExpertNaming&, const ExpertNaming&) = default;
 };
 
 struct IndexerSpec {
   uint64_t heads = 0, head_dim = 0, topk = 0;
   uint64_t tokens_per_key = 1;  // pooled before they are kept
+  uint64_t block = 1;           // it chooses topk blocks of so many keys (MiniMax-M3)
   friend bool operator==(const IndexerSpec&, const IndexerSpec&) = default;
 };
 
@@ -103,6 +114,12 @@ struct AttentionShape {
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
+// Inkling: a learned bias by distance instead of rotation, of `width` states a head, up to `extent` tokens back.
+struct RelativeBiasSpec {
+  uint64_t width = 0, extent = 0;
+  friend bool operator==(const RelativeBiasSpec&, const RelativeBiasSpec&) = default;
+};
+
 struct ModelSpec {
   std::string family;      // "qwen3_moe"
   std::string model_type;  // as in the configuration
@@ -111,6 +128,7 @@ struct ModelSpec {
   Element dtype = Element::kBF16;
   uint64_t hidden = 0;  // H
   uint64_t vocabulary = 0;
+  uint64_t head_vocabulary = 0;  // rows of the head if not `vocabulary`: its rows may be padded
   uint64_t heads = 0, kv_heads = 0, head_dim = 0;
   AttentionShape sliding;  // of layers with a window, where they differ from the others; no heads: they do not
   uint64_t dense_intermediate = 0;
@@ -131,6 +149,9 @@ struct ModelSpec {
   double swiglu_limit = 0, swiglu_alpha = 1;
   double rms_norm_eps = 1e-6;
   bool tied_embeddings = false, attention_bias = false, mlp_bias = false, sinks = false, output_gate = false;
+  bool sliding_sinks = false;    // sinks in layers with a window alone (MiMo)
+  bool fused_qkv = false;        // q, k and v are one matrix
+  bool values_are_keys = false;  // layers without a window have no v_proj, their values are the keys (Gemma-4)
   QkNorm qk_norm = QkNorm::kNone;
   uint64_t mtp_layers = 0;
   // Parameters that the published counts of the model have beyond its tensors (negative: that they leave out). Families
@@ -139,11 +160,15 @@ struct ModelSpec {
   uint64_t unlisted_mtp_layers = 0;  // declared, but nothing public describes their tensors: counted nowhere
   uint64_t max_positions = 0;
   RopeSpec rope;
+  std::optional<RopeSpec> sliding_rope;  // of layers with a window, where it differs
   ExpertNaming expert_naming;
   IndexerSpec indexer;
   LinearAttentionSpec linear;
   NgramSpec ngram;
   std::vector<MemoryTable> memory_tables;
+  RelativeBiasSpec relative_bias;
+  uint64_t conv_kernel = 0;           // of short convolutions outside linear attention
+  std::vector<uint64_t> mtp_windows;  // one an MTP layer, 0: full; empty: all full
   std::vector<LayerSpec> layers;
 
   // Width of the routed experts' input and output.

@@ -218,7 +218,8 @@ class Arranger {
 
   // A stack that comes from another form (single experts, GGUF) is written as the family's own dense stacks are.
   void mark_transposed() {
-    if (model_.spec.expert_naming.native != Fusion::kInterleaved) return;
+    const ExpertNaming& naming = model_.spec.expert_naming;
+    if (naming.native != Fusion::kInterleaved || !naming.transposed) return;
     for (OutWeight& out : outs_) {
       if (form_of_layer(out.param.layer) != ExpertForm::kFusedInterleaved) continue;
       const bool stack = is_expert_part(out.param) && is_stack(out.param) && out.param.role == Role::kRoutedExpert &&

@@ -96,17 +96,23 @@ void add_head(Inventory* out, std::string name) {
 
 void add_gqa(Inventory* out, bool o_bias) {
   const ModelSpec& spec = out->spec();
-  const uint64_t q = spec.heads * spec.head_dim;
-  const uint64_t kv = spec.kv_heads * spec.head_dim;
+  const auto index = static_cast<size_t>(out->layer());
+  const LayerSpec layer = index < spec.layers.size() ? spec.layers[index] : LayerSpec{};
+  const AttentionShape shape = spec.attention_shape(layer);
+  const uint64_t q = shape.heads * shape.head_dim;
+  const uint64_t kv = shape.kv_heads * shape.head_dim;
   const bool bias = spec.attention_bias;
   out->linear("self_attn.q_proj", Role::kAttention, q, spec.hidden, Projection::kQ, bias);
   out->linear("self_attn.k_proj", Role::kAttention, kv, spec.hidden, Projection::kK, bias);
-  out->linear("self_attn.v_proj", Role::kAttention, kv, spec.hidden, Projection::kV, bias);
-  out->linear("self_attn.o_proj", Role::kAttention, spec.hidden, q, Projection::kO, o_bias);
+  if (!spec.values_are_keys || layer.sliding_window != 0)
+    out->linear("self_attn.v_proj", Role::kAttention, shape.kv_heads * shape.v_head_dim, spec.hidden, Projection::kV,
+                bias);
+  out->linear("self_attn.o_proj", Role::kAttention, spec.hidden, shape.heads * shape.v_head_dim, Projection::kO,
+              o_bias);
   if (spec.qk_norm == QkNorm::kNone) return;
   const bool per_head = spec.qk_norm == QkNorm::kPerHead;
-  out->norm("self_attn.q_norm", per_head ? spec.head_dim : q);
-  out->norm("self_attn.k_norm", per_head ? spec.head_dim : kv);
+  out->norm("self_attn.q_norm", per_head ? shape.head_dim : q);
+  out->norm("self_attn.k_norm", per_head ? shape.head_dim : kv);
 }
 
 void add_mla(Inventory* out) {

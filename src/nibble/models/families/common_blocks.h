@@ -47,7 +47,8 @@ void add_final_norm_and_head(Inventory* out);
 // The head alone, under a whole name.
 void add_head(Inventory* out, std::string name);
 
-// self_attn.{q,k,v,o}_proj with spec.attention_bias (o's as `o_bias` says), norms of q and k as spec.qk_norm.
+// self_attn.{q,k,v,o}_proj in the layer's shape with spec.attention_bias (o's as `o_bias` says), norms of q and k as
+// spec.qk_norm.
 void add_gqa(Inventory* out, bool o_bias);
 // self_attn.{q_a_proj, q_a_layernorm, q_b_proj | q_proj}, kv_a_proj_with_mqa, kv_a_layernorm, kv_b_proj, o_proj.
 void add_mla(Inventory* out);

@@ -49,8 +49,8 @@ ModelSpec NamedFamily::parse_decoder(const ConfigReader& config, std::string_vie
   spec.hidden = config.size({"hidden_size"}, kMaxDimension);
   spec.vocabulary = config.size({"vocab_size"}, kMaxDimension);
   spec.layers.resize(config.size({"num_hidden_layers"}, kMaxLayers));
-  spec.rms_norm_eps =
-      default_eps > 0 ? config.positive_or({"rms_norm_eps"}, default_eps) : config.positive({"rms_norm_eps"});
+  spec.rms_norm_eps = default_eps > 0 ? config.positive_or({"rms_norm_eps", "layernorm_epsilon"}, default_eps)
+                                      : config.positive({"rms_norm_eps", "layernorm_epsilon"});
   spec.tied_embeddings = config.flag_or({"tie_word_embeddings"}, false);
   // Two names of one thing: Kimi-Linear's configurations have the second.
   spec.max_positions = config.size_or({"max_position_embeddings", "model_max_length"}, kMaxPositions, 0);
@@ -91,14 +91,19 @@ void parse_rope_scaling(const ConfigReader& scaling, RopeSpec* rope) {
                                     : scaling.size_or({"original_max_position_embeddings"}, kMaxPositions, 0);
 }
 
+void check_head_groups(const ConfigReader& config, const char* heads_key, uint64_t heads, const char* kv_heads_key,
+                       uint64_t kv_heads) {
+  if (heads % kv_heads == 0) return;
+  throw config.refuse("query heads are not a multiple of key/value heads")
+      .value(heads_key, heads)
+      .value(kv_heads_key, kv_heads)
+      .way_out("take config.json from the same release as the weights");
+}
+
 void parse_gqa(const ConfigReader& config, ModelSpec* spec) {
   spec->heads = config.size({"num_attention_heads"}, kMaxDimension);
-  spec->kv_heads = config.size_or({"num_key_value_heads"}, kMaxDimension, spec->heads);
-  if (spec->heads % spec->kv_heads != 0)
-    throw config.refuse("query heads are not a multiple of key/value heads")
-        .value("num_attention_heads", spec->heads)
-        .value("num_key_value_heads", spec->kv_heads)
-        .way_out("take config.json from the same release as the weights");
+  spec->kv_heads = config.size_or({"num_key_value_heads", "num_attention_groups"}, kMaxDimension, spec->heads);
+  check_head_groups(config, "num_attention_heads", spec->heads, "num_key_value_heads", spec->kv_heads);
   if (!config.has("head_dim") && spec->hidden % spec->heads != 0)
     throw config.refuse("hidden_size is not a multiple of the heads, and head_dim is not given")
         .value("hidden_size", spec->hidden)
@@ -128,8 +133,9 @@ void parse_indexer(const ConfigReader& config, ModelSpec* spec) {
 }
 
 void parse_experts(const ConfigReader& config, ModelSpec* spec) {
-  spec->experts = config.size({"num_experts", "num_local_experts", "n_routed_experts"}, kMaxExperts);
-  spec->experts_per_token = config.size({"num_experts_per_tok", "num_experts_per_token"}, kMaxExperts);
+  spec->experts = config.size({"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"}, kMaxExperts);
+  spec->experts_per_token =
+      config.size({"num_experts_per_tok", "num_experts_per_token", "moe_top_k", "top_k_experts"}, kMaxExperts);
   if (spec->experts_per_token > spec->experts)
     throw config.refuse("more experts a token than experts")
         .value("num_experts_per_tok", spec->experts_per_token)
@@ -174,6 +180,16 @@ void parse_sparse_step(const ConfigReader& config, ModelSpec* spec) {
   for (const LayerSpec& layer : spec->layers) {
     if (layer.mlp == MlpKind::kDense) spec->dense_intermediate = config.size({"intermediate_size"}, kMaxDimension);
   }
+}
+
+bool parse_moe_list(const ConfigReader& config, const char* dense_key, ModelSpec* spec) {
+  const auto moe = config.counts("moe_layer_freq", spec->layers.size(), 1);
+  if (!moe) return false;
+  for (uint64_t i = 0; i < moe->size(); ++i) {
+    spec->layers[i].mlp = (*moe)[i] != 0 ? MlpKind::kMoe : MlpKind::kDense;
+    if ((*moe)[i] == 0) spec->dense_intermediate = config.size({dense_key}, kMaxDimension);
+  }
+  return true;
 }
 
 bool parse_sliding_layers(const ConfigReader& config, uint64_t window, ModelSpec* spec) {

@@ -39,6 +39,9 @@ void parse_rope_scaling(const ConfigReader& scaling, RopeSpec* rope);
 
 // num_attention_heads, num_key_value_heads, head_dim (default H / heads), attention_bias.
 void parse_gqa(const ConfigReader& config, ModelSpec* spec);
+// Error unless query heads are a multiple of key/value heads, which stand under these keys.
+void check_head_groups(const ConfigReader& config, const char* heads_key, uint64_t heads, const char* kv_heads_key,
+                       uint64_t kv_heads);
 // num_attention_heads and the ranks and widths of multi-head latent attention; all layers kMla.
 void parse_mla(const ConfigReader& config, ModelSpec* spec);
 void parse_indexer(const ConfigReader& config, ModelSpec* spec);
@@ -51,6 +54,10 @@ void parse_deepseek_router(const ConfigReader& config, ModelSpec* spec);
 void parse_dense_first(const ConfigReader& config, ModelSpec* spec, uint64_t default_first = 0);
 // decoder_sparse_step, mlp_only_layers, intermediate_size: which layers are MoE (Qwen's way to say it).
 void parse_sparse_step(const ConfigReader& config, ModelSpec* spec);
+
+// moe_layer_freq as a list: 1 for a MoE layer, 0 for a dense one, whose width stands under `dense_key`. False if there
+// is no such key.
+bool parse_moe_list(const ConfigReader& config, const char* dense_key, ModelSpec* spec);
 
 // layer_types: "sliding_attention" layers get `window`, "full_attention" none. False if there is no such key.
 bool parse_sliding_layers(const ConfigReader& config, uint64_t window, ModelSpec* spec);

@@ -56,8 +56,13 @@ ModelSpec DeepseekV4::parse(const Json& json, const std::string& source_name) co
   const uint64_t hash_layers = config.count_or({"num_hash_layers"}, kMaxLayers, 3);
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     const uint64_t ratio = i < ratios.size() ? ratios[i] : 0;
-    spec.layers[i] = {AttentionKind::kCompressed, MlpKind::kMoe,  window, ratio,
-                      ratio == kIndexedRatio,     i < hash_layers};
+    LayerSpec& layer = spec.layers[i];
+    layer.attention = AttentionKind::kCompressed;
+    layer.mlp = MlpKind::kMoe;
+    layer.sliding_window = window;
+    layer.compress_ratio = ratio;
+    layer.indexer = layer.chosen_keys = ratio == kIndexedRatio;
+    layer.hash_routed = i < hash_layers;
   }
   return spec;
 }

@@ -36,6 +36,7 @@ void GptOss::complete(ModelSpec* spec) {
   spec->activation = Activation::kClampedSwiglu;
   spec->expert_naming.native = Fusion::kInterleaved;
   spec->expert_naming.biases = true;
+  spec->expert_naming.transposed = true;
   for (LayerSpec& layer : spec->layers) layer.mlp = MlpKind::kMoe;
 }
 

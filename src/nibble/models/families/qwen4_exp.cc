@@ -109,8 +109,8 @@ void parse_block_indexer(const ConfigReader& config, ModelSpec* spec) {
 uint64_t mixing_parameters(const Family& family, const ModelSpec& spec) {
   uint64_t sum = 0;
   for (const ParamSpec& param : stacked_inventory(family, spec)) {
-    const bool mixes = param.name.find("hyper_connection") != std::string::npos ||
-                       param.name.find(".ple.") != std::string::npos;
+    const bool mixes =
+        param.name.find("hyper_connection") != std::string::npos || param.name.find(".ple.") != std::string::npos;
     if (mixes && param.counted && param.role != Role::kMtp)
       sum += std::accumulate(param.shape.begin(), param.shape.end(), uint64_t{1}, std::multiplies<>());
   }
