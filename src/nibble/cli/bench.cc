@@ -75,7 +75,9 @@ std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
   app.add_option("--out", args->out, "the file for the ceilings, in the form of the device catalog")
       ->default_val("nibble-machine.json")
       ->type_name("FILE");
-  app.add_option("--folder", args->folder, "the folder whose disk is measured")->capture_default_str()->type_name("DIR");
+  app.add_option("--folder", args->folder, "the folder whose disk is measured")
+      ->capture_default_str()
+      ->type_name("DIR");
   app.add_option("--seconds", args->seconds, "about how long it may take")
       ->check(CLI::Range(0.1, 600.0))
       ->capture_default_str()

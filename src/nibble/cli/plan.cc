@@ -6,6 +6,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/cli/commands.h"
+#include "nibble/numerics/cache_types.h"
 #include "nibble/plan/launch.h"
 #include "nibble/plan/report.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 struct PlanArgs {
   PlanRequest request;
-  std::string kv = "bf16", target = "latency", emit, html;
+  std::string kv{cache_types().front().name}, target = "latency", emit, html;
 };
 
 void add_model(CLI::App& app, PlanArgs* args) {
@@ -57,6 +58,12 @@ void add_machines(CLI::App& app, PlanArgs* args) {
   }
 }
 
+std::vector<std::string> cache_type_names() {
+  std::vector<std::string> names;
+  for (const CacheType& type : cache_types()) names.emplace_back(type.name);
+  return names;
+}
+
 void add_load(CLI::App& app, PlanArgs* args) {
   PlanRequest& request = args->request;
   app.add_option("--context", request.context, "tokens of a sequence")
@@ -68,7 +75,7 @@ void add_load(CLI::App& app, PlanArgs* args) {
       ->capture_default_str()
       ->type_name("N");
   app.add_option("--kv", args->kv, "type of the cache")
-      ->check(CLI::IsMember({"bf16", "fp8"}))
+      ->check(CLI::IsMember(cache_type_names()))
       ->capture_default_str()
       ->type_name("TYPE");
   app.add_option("--target", args->target,
@@ -117,7 +124,9 @@ void check_usage(const PlanRequest& request) {
 
 int run_plan(PlanArgs& args, const CommonOptions& common) {
   PlanRequest& request = args.request;
-  request.kv_element_bytes = args.kv == "fp8" ? 1 : 2;
+  for (const CacheType& type : cache_types()) {
+    if (type.name == args.kv) request.kv_element_bytes = type.element_bytes;
+  }
   request.target = args.target == "throughput" ? PlanTarget::kThroughput : PlanTarget::kLatency;
   request.engine = args.emit == "vllm" ? Engine::kVllm : args.emit == "sglang" ? Engine::kSglang : Engine::kNone;
   check_usage(request);
@@ -144,7 +153,7 @@ std::function<int()> setup_plan(CLI::App& app, CommonOptions& common) {
   app.add_option("--emit", args->emit, "print a launch configuration of the chosen layout instead")
       ->check(CLI::IsMember({"vllm", "sglang"}))
       ->type_name("ENGINE");
-  app.footer("Example:\n  nibble plan kimi-k2.5 --gpu h200 --gpus 8 --context 32768 --concurrency 64 --kv fp8");
+  app.footer("Example:\n  nibble plan kimi-k2.5 --gpu h200 --gpus 8 --context 32768 --concurrency 64");
   return [args, &common] { return run_plan(*args, common); };
 }
 

@@ -7,6 +7,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/strings.h"
+#include "nibble/numerics/cache_types.h"
 #include "nibble/numerics/published_formats.h"
 #include "nibble/plan/model_rows.h"
 
@@ -22,8 +23,9 @@ class Proposer {
   std::vector<Change> run() {
     fewer_sequences();
     shorter_context();
-    try_request("--kv fp8", plan_.request.kv_element_bytes > 1,
-                [](PlanRequest* request) { request->kv_element_bytes = 1; });
+    for (const CacheType& type : cache_types())
+      try_request(fmt::format("--kv {}", type.name), type.element_bytes < plan_.request.kv_element_bytes,
+                  [&](PlanRequest* request) { request->kv_element_bytes = type.element_bytes; });
     other_formats();
     more_gpus();
     larger_devices();

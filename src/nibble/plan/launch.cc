@@ -6,6 +6,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/strings.h"
+#include "nibble/numerics/cache_types.h"
 
 namespace nibble {
 namespace {
@@ -32,6 +33,13 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
+CacheType cache_type(const PlanRequest& request) {
+  for (const CacheType& type : cache_types()) {
+    if (type.element_bytes == request.kv_element_bytes) return type;
+  }
+  return {};
+}
+
 std::string vllm(const Plan& plan) {
   const PlanRequest& request = plan.request;
   const Layout& layout = plan.chosen->layout;
@@ -43,7 +51,7 @@ std::string vllm(const Plan& plan) {
   text += fmt::format("max-model-len: {}\nmax-num-seqs: {}\nmax-num-batched-tokens: {}\n", request.context,
                       (request.concurrency + layout.dp - 1) / layout.dp, kPrefillChunk);
   text += fmt::format("gpu-memory-utilization: {:.2f}\n", memory_share(plan));
-  if (request.kv_element_bytes == 1) text += "kv-cache-dtype: fp8\n";
+  if (const auto type = cache_type(request); !type.vllm.empty()) text += fmt::format("kv-cache-dtype: {}\n", type.vllm);
   if (request.draft != 0)
     text +=
         fmt::format("speculative-config: '{{\"method\": \"mtp\", \"num_speculative_tokens\": {}}}'\n", request.draft);
@@ -64,7 +72,8 @@ std::string sglang(const Plan& plan) {
   text += fmt::format("context-length: {}\nmax-running-requests: {}\nchunked-prefill-size: {}\n", request.context,
                       request.concurrency, kPrefillChunk);
   text += fmt::format("mem-fraction-static: {:.2f}\n", memory_share(plan));
-  if (request.kv_element_bytes == 1) text += "kv-cache-dtype: fp8_e4m3\n";
+  if (const auto type = cache_type(request); !type.sglang.empty())
+    text += fmt::format("kv-cache-dtype: {}\n", type.sglang);
   if (request.draft != 0)
     text += fmt::format(
         "speculative-algorithm: EAGLE\nspeculative-num-steps: {}\nspeculative-eagle-topk: 1\n"

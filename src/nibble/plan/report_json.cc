@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nibble/numerics/cache_types.h"
 #include "nibble/plan/report.h"
 
 namespace nibble {
@@ -148,10 +149,10 @@ void add_model(const Plan& plan, Json* json) {
   const uint64_t bytes = plan.request.kv_element_bytes;
   (*json)["kv"] = {{"bytes_per_token", subject.cache.bytes_per_token(bytes)},
                    {"bytes_per_sequence", subject.cache.bytes_per_sequence(bytes)},
-                   {"bytes_per_token_bf16", subject.cache.bytes_per_token(2)},
-                   {"bytes_per_token_fp8", subject.cache.bytes_per_token(1)},
                    {"bytes_of_sequence", subject.cache.bytes(plan.request.context, bytes)},
                    {"context", plan.request.context}};
+  for (const CacheType& type : cache_types())
+    (*json)["kv"][fmt::format("bytes_per_token_{}", type.name)] = subject.cache.bytes_per_token(type.element_bytes);
   if (plan.chosen) {
     (*json)["layout"] = layout_json(plan.chosen->layout);
     (*json)["per_gpu"] = memory_json(plan.chosen->memory);

@@ -19,11 +19,11 @@ struct PlanRequest {
   std::string gpu = "h200";
   uint64_t gpus = 0;  // 0: the fewest of 1, 2, 4 …, whole machines that hold the weights
   uint64_t gpus_per_machine = 8;
-  double reserve = 0.30;             // share of a GPU's memory that weights must leave free
-  std::vector<std::string> formats;  // empty: those that the field publishes are compared
-  uint64_t context = 32768;          // tokens of a sequence, prompt and answer
-  uint64_t concurrency = 8;          // sequences at a time
-  uint64_t kv_element_bytes = 2;
+  double reserve = 0.30;                   // share of a GPU's memory that weights must leave free
+  std::vector<std::string> formats;        // empty: those that the field publishes are compared
+  uint64_t context = 32768;                // tokens of a sequence, prompt and answer
+  uint64_t concurrency = 8;                // sequences at a time
+  uint64_t kv_element_bytes = 2;           // of one of cache_types()
   std::optional<uint64_t> tp, ep, pp, dp;  // any of them: that layout; none: the best one found
   PlanTarget target = PlanTarget::kLatency;
   Engine engine = Engine::kNone;

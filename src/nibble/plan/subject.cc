@@ -30,7 +30,7 @@ Subject subject_of(const Family& family, ModelSpec spec) {
   return subject;
 }
 
-// "int4-g32 and bf16 (released)": the formats by the bytes that they hold, those below a hundredth left out.
+// "A and B (released)": the formats by the bytes that they hold, those below a hundredth left out.
 std::string released_title(const std::vector<WeightItem>& items) {
   std::map<std::string, uint64_t> bytes;
   uint64_t sum = 0;

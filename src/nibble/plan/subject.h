@@ -22,7 +22,7 @@ struct Subject {
   KvCache cache;
   // How the release, or the checkpoint that lies there, holds its weights; empty if it is plain 16 bits.
   std::vector<WeightItem> released;
-  std::string released_title;  // "int4-g32 (released)"
+  std::string released_title;  // "A and B (released)", formats by their names
   FormatOf released_format;    // of every parameter; empty if it is plain 16 bits
   std::vector<std::string> notes;
 };

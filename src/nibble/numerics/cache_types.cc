@@ -1,0 +1,10 @@
+#include "nibble/numerics/cache_types.h"
+
+namespace nibble {
+
+std::span<const CacheType> cache_types() {
+  static constexpr CacheType kTypes[] = {{"bf16", 2, "", ""}, {"fp8", 1, "fp8", "fp8_e4m3"}};
+  return kTypes;
+}
+
+}  // namespace nibble
