@@ -1,6 +1,7 @@
 #include "nibble/plan/plan.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -96,7 +97,17 @@ void add_load(CLI::App& app, PlanArgs* args) {
       ->type_name("S");
 }
 
+// What a range check lets through: no number is below or above any other.
+void check_finite(const char* option, std::optional<double> number) {
+  if (number && !std::isfinite(*number))
+    throw UsageError(Error("not a finite number").value(option, *number).way_out("give a plain number"));
+}
+
 void check_usage(const PlanRequest& request) {
+  check_finite("--total", request.total);
+  check_finite("--active", request.active);
+  check_finite("--reserve", request.reserve);
+  check_finite("--skew", request.skew);
   const bool flat = request.total || request.active;
   if (!request.model.empty() && flat)
     throw UsageError(Error("--total and --active are for models without a configuration")
