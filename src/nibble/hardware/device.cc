@@ -58,6 +58,7 @@ constexpr std::array<Key<std::optional<MeasuredRange>>, 6> kRanges{{
     {"measured_int8", &Device::measured_int8, kFlops},
     {"measured_disk_read", &Device::measured_disk_read, kDiskRate},
 }};
+constexpr const char* kExperts = "measured_experts";
 constexpr std::array<const char*, 6> kTexts{"name", "title", "aliases", "kind", "architecture", "notes"};
 
 class DeviceReader {
@@ -68,7 +69,7 @@ class DeviceReader {
       const auto is_key = [&](const auto& known) { return key == known.name; };
       return std::find(kTexts.begin(), kTexts.end(), key) != kTexts.end() || is_key(kMemoryKey) || is_key(kDomainKey) ||
              std::any_of(kFigures.begin(), kFigures.end(), is_key) ||
-             std::any_of(kRanges.begin(), kRanges.end(), is_key);
+             std::any_of(kRanges.begin(), kRanges.end(), is_key) || key == kExperts;
     });
   }
 
@@ -82,6 +83,7 @@ class DeviceReader {
     for (const auto& key : kFigures) device_.*key.member = read_value(member(key.name, "value"), key.name, key.bounds);
     read_whole(kDomainKey);
     for (const auto& key : kRanges) read_range(key);
+    read_experts();
     device_.notes = texts("notes");
     if (device_.link_domain > 1 && device_.link_bandwidth == 0)
       throw refuse("a domain of several devices needs `link_bandwidth`").value("link_domain", device_.link_domain);
@@ -183,6 +185,32 @@ class DeviceReader {
     device_.*key.member = range;
   }
 
+  // {"shares": [[scheme, tokens, low, high], …], "source": …}, by scheme and ascending tokens.
+  void read_experts() {
+    if (json_member(json_, kExperts) == nullptr) return;
+    const Json& shares = required(member(kExperts, "shares"), "shares", "measured_experts.shares");
+    const auto refuse_row = [&](const Json& row) {
+      throw refuse(
+          "an entry of `measured_experts` should be [scheme, tokens, low, high], shares above 0 and up to 1, "
+          "tokens ascending")
+          .value("entry", row.dump().substr(0, 80));
+    };
+    if (!shares.is_array()) refuse_row(shares);
+    for (const Json& row : shares) {
+      const bool typed = row.is_array() && row.size() == 4 && row[0].is_string() && row[1].is_number_unsigned() &&
+                         row[2].is_number() && row[3].is_number();
+      if (!typed) refuse_row(row);
+      MeasuredExperts made{
+          row[0].get<std::string>(), row[1].get<uint64_t>(), {row[2].get<double>(), row[3].get<double>()}};
+      const bool later = device_.measured_experts.empty() || device_.measured_experts.back().scheme != made.scheme ||
+                         device_.measured_experts.back().tokens < made.tokens;
+      if (!later || made.tokens == 0 ||
+          !(made.share.low > 0 && made.share.low <= made.share.high && made.share.high <= 1))
+        refuse_row(row);
+      device_.measured_experts.push_back(std::move(made));
+    }
+  }
+
   const Json& json_;
   const std::string& source_;
   Device device_;
@@ -216,6 +244,12 @@ Json device_json(const Device& device) {
     const auto& range = device.*key.member;
     if (!range) continue;
     json[key.name] = {{"low", range->low}, {"high", range->high}, {"source", source_of(device, key.name)}};
+  }
+  if (!device.measured_experts.empty()) {
+    Json shares = Json::array();
+    for (const MeasuredExperts& made : device.measured_experts)
+      shares.push_back({made.scheme, made.tokens, made.share.low, made.share.high});
+    json[kExperts] = {{"shares", std::move(shares)}, {"source", source_of(device, kExperts)}};
   }
   if (!device.notes.empty()) json["notes"] = device.notes;
   return json;

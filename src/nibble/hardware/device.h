@@ -26,6 +26,15 @@ struct MeasuredRange {
   friend bool operator==(const MeasuredRange&, const MeasuredRange&) = default;
 };
 
+// What kernels reached of the ceiling that binds (reading, or arithmetic), on the experts of a layer: lowest and
+// highest over several models and kernels.
+struct MeasuredExperts {
+  std::string scheme;  // "w4a16"
+  uint64_t tokens = 0;
+  MeasuredRange share;  // of 1
+  friend bool operator==(const MeasuredExperts&, const MeasuredExperts&) = default;
+};
+
 struct Device {
   std::string name;                  // "h200": what the command line takes
   std::string title;                 // "NVIDIA H200 SXM"
@@ -49,6 +58,7 @@ struct Device {
   // Measured here or by us on such a device; absent: not measured. Predictions become intervals with them.
   std::optional<MeasuredRange> measured_read, measured_f32, measured_bf16, measured_e4m3, measured_int8,
       measured_disk_read;
+  std::vector<MeasuredExperts> measured_experts;  // by scheme, then tokens; of the measured ceilings, not the vendor's
   // Where each figure comes from, or how it was measured, by its key in the file ("memory_bandwidth").
   std::map<std::string, std::string> sources;
   std::vector<std::string> notes;

@@ -89,13 +89,23 @@ Speculation speculate(const StepModel& model, const PlanRequest& request) {
   return result;
 }
 
-ExchangeTime exchange_time(const StepModel& model, const PlanRequest& request, const ModelSpec& spec) {
+std::optional<ExchangeTime> exchange_time(const Plan& plan) {
+  const ModelSpec& spec = plan.subject->spec;
+  Layout layout = plan.chosen->layout;
+  if (layout.ep == 1) layout.ep = layout.stage_gpus();
+  if (spec.experts == 0 || layout.ep == 1 || spec.experts % layout.ep != 0) return std::nullopt;
+  const PlanRequest& request = plan.request;
+  const StepModel model(*plan.subject, *plan.weights, layout, plan.device, request.gpus_per_machine, 0, request.skew);
   ExchangeTime time;
   time.tokens = request.concurrency;
+  time.ranks = layout.ep;
+  time.domains = model.domains();
   double layers = 0;
   for (const LayerSpec& layer : spec.layers) layers += layer.mlp == MlpKind::kMoe ? 1 : 0;
-  time.one_domain = layers * model.all_to_all(request.concurrency, true);
-  time.as_laid_out = layers * model.all_to_all(request.concurrency, false);
+  const auto over = [&](uint64_t domains) { return layers * model.all_to_all(request.concurrency, domains); };
+  time.one_domain = over(1);
+  time.two_domains = plan.device.nic_bandwidth > 0 ? over(2) : 0;
+  time.as_laid_out = over(time.domains);
   return time;
 }
 

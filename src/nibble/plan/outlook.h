@@ -11,6 +11,7 @@ std::vector<DecodePoint> decode_curve(const StepModel& model, const PlanRequest&
 std::vector<PrefillPoint> prefill_curve(const StepModel& model, uint64_t max_positions);
 AnswerTime answer_time(const StepModel& model, const PlanRequest& request, const Device& device, Scheme scheme);
 Speculation speculate(const StepModel& model, const PlanRequest& request);
-ExchangeTime exchange_time(const StepModel& model, const PlanRequest& request, const ModelSpec& spec);
+// Nothing for one GPU, and for a model without experts or with a number of them that the GPUs do not divide.
+std::optional<ExchangeTime> exchange_time(const Plan& plan);
 
 }  // namespace nibble

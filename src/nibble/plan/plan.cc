@@ -126,8 +126,12 @@ void set_outlook(Plan* plan) {
   plan->decode = decode_curve(model, request, subject.spec.max_positions);
   plan->prefill = prefill_curve(model, subject.spec.max_positions);
   if (request.answer != 0) plan->answer = answer_time(model, request, plan->device, *plan->scheme);
-  if (request.draft != 0) plan->speculation = speculate(model, request);
-  if (plan->chosen->layout.ep > 1) plan->exchange = exchange_time(model, request, subject.spec);
+  if (request.draft != 0) {
+    plan->speculation = speculate(model, request);
+    if (subject.counts.mtp == 0)
+      plan->notes.emplace_back("the model has no MTP layers: the drafts come from elsewhere, and their cost is not counted");
+  }
+  plan->exchange = exchange_time(*plan);
 }
 
 void check_context(Plan* plan) {

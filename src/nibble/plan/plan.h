@@ -49,10 +49,11 @@ struct AnswerTime {
   Prediction seconds;
 };
 
-// The exchange of one MoE layer's experts, for the batch planned for.
+// What the experts' exchange of a step takes, all layers, if they are dealt out over the GPUs of a stage: on one
+// machine, over two, and as many as the plan has. What one machine saves is the difference.
 struct ExchangeTime {
-  uint64_t tokens = 0;
-  double one_domain = 0, as_laid_out = 0;  // seconds a step, all layers
+  uint64_t tokens = 0, ranks = 0, domains = 1;
+  double one_domain = 0, two_domains = 0, as_laid_out = 0;  // seconds
 };
 
 struct Change {

@@ -89,6 +89,7 @@ Json schemes_json(const SchemePlan& schemes) {
       Json entry{{"scheme", scheme_name(time.scheme)}};
       if (time.obstacle.empty()) {
         entry["us"] = time.seconds * 1e6;
+        if (time.measured.high > 0) entry["measured_us"] = {time.measured.low * 1e6, time.measured.high * 1e6};
         entry["bound"] = time.compute_bound ? "arithmetic" : "memory";
       } else {
         entry["obstacle"] = time.obstacle;
@@ -106,7 +107,8 @@ Json schemes_json(const SchemePlan& schemes) {
   const auto or_null = [](const std::optional<uint64_t>& tokens) { return tokens ? Json(*tokens) : Json(nullptr); };
   return {{"choices", std::move(choices)},
           {"w4a16_slower_than_8bit_from", or_null(schemes.slower_than_8bit)},
-          {"w4a16_slower_than_16bit_from", or_null(schemes.slower_than_16bit)}};
+          {"w4a16_slower_than_16bit_from", or_null(schemes.slower_than_16bit)},
+          {"w4a16_measured_slower_than_16bit_from", or_null(schemes.measured_slower_than_16bit)}};
 }
 
 Json speculation_json(const Speculation& s) {
@@ -189,6 +191,10 @@ void add_model(const Plan& plan, Json* json) {
   if (plan.speculation) (*json)["speculation"] = speculation_json(*plan.speculation);
   if (plan.exchange)
     (*json)["exchange"] = {{"tokens", plan.exchange->tokens},
+                           {"ep", plan.exchange->ranks},
+                           {"domains", plan.exchange->domains},
+                           {"over_two_domains_ms",
+                            plan.exchange->two_domains > 0 ? Json(plan.exchange->two_domains * 1e3) : Json(nullptr)},
                            {"inside_one_domain_ms", plan.exchange->one_domain * 1e3},
                            {"as_laid_out_ms", plan.exchange->as_laid_out * 1e3}};
 }

@@ -102,9 +102,16 @@ std::string step_section(const Plan& plan) {
   if (plan.answer)
     text += fmt::format("one answer of {} tokens behind {} others: at least {}\n", with_commas(plan.answer->tokens),
                         with_commas(plan.answer->first_context), prediction_text(plan.answer->seconds));
-  if (plan.exchange)
-    text += fmt::format("experts' exchange a step: {} inside one NVLink domain, {} as laid out\n",
-                        human_seconds(plan.exchange->one_domain), human_seconds(plan.exchange->as_laid_out));
+  if (plan.exchange) {
+    const ExchangeTime& exchange = *plan.exchange;
+    text += fmt::format("experts dealt out over EP {}: their exchange takes {} a step inside one machine's links",
+                        exchange.ranks, human_seconds(exchange.one_domain));
+    if (exchange.two_domains > 0)
+      text += fmt::format(", {} over the network between two", human_seconds(exchange.two_domains));
+    if (exchange.domains > 2)
+      text += fmt::format(", {} between the {} of this plan", human_seconds(exchange.as_laid_out), exchange.domains);
+    text += "\n";
+  }
   return text;
 }
 
@@ -136,24 +143,28 @@ std::string prefill_line(const Plan& plan) {
 }
 
 std::string scheme_section(const Plan& plan) {
-  Rows rows{{"phase", "tokens", "scheme", "experts of a layer", "in 8 bits", "in 16 bits", "why"}};
+  Rows rows{{"phase", "tokens", "scheme", "experts of a layer", "measured", "in 8 bits", "in 16 bits", "why"}};
+  const auto or_dash = [](double s) { return s > 0 ? human_seconds(s) : std::string("-"); };
   for (const SchemeChoice& choice : plan.schemes.choices) {
-    double seconds = 0;
+    SchemeTime chosen;
     for (const SchemeTime& time : choice.times) {
-      if (time.scheme == choice.chosen) seconds = time.seconds;
+      if (time.scheme == choice.chosen) chosen = time;
     }
-    const auto or_dash = [](double s) { return s > 0 ? human_seconds(s) : std::string("-"); };
+    std::string measured = "-";
+    if (chosen.measured.high > 0)
+      measured = fmt::format("{} to {}", human_seconds(chosen.measured.low), human_seconds(chosen.measured.high));
     rows.push_back({choice.phase, with_commas(choice.tokens), std::string(scheme_name(choice.chosen)),
-                    human_seconds(seconds), or_dash(choice.seconds_8bit), or_dash(choice.seconds_16bit),
-                    choice.reason});
+                    human_seconds(chosen.seconds), std::move(measured), or_dash(choice.seconds_8bit),
+                    or_dash(choice.seconds_16bit), choice.reason});
   }
   std::string text = table_text(rows);
-  if (plan.schemes.slower_than_8bit)
-    text += fmt::format("from {} tokens on W4A16 is slower than 8-bit weights and arithmetic\n",
-                        with_commas(*plan.schemes.slower_than_8bit));
-  if (plan.schemes.slower_than_16bit)
-    text += fmt::format("from {} tokens on W4A16 is slower than 16-bit weights\n",
-                        with_commas(*plan.schemes.slower_than_16bit));
+  const auto slower = [&](const char* than, const std::optional<uint64_t>& tokens, const char* by) {
+    if (tokens)
+      text += fmt::format("from {} tokens on W4A16 is slower than {}, by {}\n", with_commas(*tokens), than, by);
+  };
+  slower("8-bit weights and arithmetic", plan.schemes.slower_than_8bit, "the roofline");
+  slower("16-bit weights", plan.schemes.slower_than_16bit, "the roofline");
+  slower("16-bit weights", plan.schemes.measured_slower_than_16bit, "what kernels reached");
   return text;
 }
 

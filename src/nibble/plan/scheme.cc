@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "nibble/base/checked_math.h"
 #include "nibble/ledger/routing.h"
@@ -50,6 +51,8 @@ std::optional<ExpertWork> expert_work(const Subject& subject, const Layout& layo
                     Routing(spec.experts, spec.experts_per_token)};
 }
 
+double middle(const MeasuredRange& range) { return (range.low + range.high) / 2; }
+
 // First number of tokens at which `slower` holds; it holds for all larger ones once arithmetic decides both sides.
 std::optional<uint64_t> first_tokens(const auto& slower) {
   if (!slower(kMostTokens)) return std::nullopt;
@@ -74,29 +77,77 @@ class Chooser {
     return flops == 0 ? 0 : work_.seconds(static_cast<double>(tokens), bits, flops, device_->memory_bandwidth);
   }
 
+  // Share of the measured ceiling at so many tokens, between the rows by the logarithm; nothing if there are no rows.
+  std::optional<MeasuredRange> share(Scheme scheme, uint64_t tokens) const {
+    const MeasuredExperts* before = nullptr;
+    for (const MeasuredExperts& row : device_->measured_experts) {
+      if (row.scheme != scheme_name(scheme)) continue;
+      if (row.tokens >= tokens) {
+        if (before == nullptr) return row.share;
+        const double at = std::log(static_cast<double>(tokens) / static_cast<double>(before->tokens)) /
+                          std::log(static_cast<double>(row.tokens) / static_cast<double>(before->tokens));
+        return MeasuredRange{before->share.low + at * (row.share.low - before->share.low),
+                             before->share.high + at * (row.share.high - before->share.high)};
+      }
+      before = &row;
+    }
+    if (before == nullptr) return std::nullopt;
+    return before->share;
+  }
+
+  // Seconds that kernels would take by what was measured; high 0: unknown.
+  MeasuredRange measured(Scheme scheme, double bits, uint64_t tokens) const {
+    const auto reached = share(scheme, tokens);
+    if (!reached || !device_->measured_read) return {};
+    const bool eight = scheme == Scheme::kW8A8 || scheme == Scheme::kW4A8;
+    const auto& matrix = eight ? device_->measured_e4m3 : device_->measured_bf16;
+    const double flops = matrix ? (matrix->low + matrix->high) / 2 : scheme_peak(scheme, *device_);
+    const double ceiling = work_.seconds(static_cast<double>(tokens), bits, flops, device_->measured_read->low);
+    return {ceiling / reached->high, ceiling / reached->low};
+  }
+  double bits() const { return bits_; }
+
+  // Measured shares rise and fall: the first power of two, not the only crossing.
+  std::optional<uint64_t> measured_crossover() const {
+    for (uint64_t tokens = 1; tokens <= kMostTokens; tokens *= 2) {
+      if (middle(measured(Scheme::kW4A16, bits_, tokens)) > middle(measured(Scheme::kW16A16, kBits16, tokens)))
+        return tokens;
+    }
+    return std::nullopt;
+  }
+
   SchemeChoice choose(std::string phase, uint64_t tokens) const {
     SchemeChoice choice;
     choice.phase = std::move(phase);
     choice.tokens = tokens;
     const SchemeTime* best = nullptr;
     for (const Scheme scheme : kSchemes) {
-      SchemeTime time{scheme, 0, false, scheme_obstacle(scheme, *format_, *device_)};
+      SchemeTime time;
+      time.scheme = scheme;
+      time.obstacle = scheme_obstacle(scheme, *format_, *device_);
       if (time.obstacle.empty()) {
+        time.measured = measured(scheme, bits_, tokens);
         time.seconds = seconds(scheme, tokens);
         time.compute_bound =
             time.seconds > work_.read(static_cast<double>(tokens), bits_, device_->memory_bandwidth) * 1.0000001;
       }
       choice.times.push_back(std::move(time));
     }
+    // By what was measured, if it was for all that can run; else by the roofline.
+    const bool all_measured = std::all_of(choice.times.begin(), choice.times.end(), [](const SchemeTime& time) {
+      return !time.obstacle.empty() || time.measured.high > 0;
+    });
+    const auto cost = [&](const SchemeTime& time) { return all_measured ? middle(time.measured) : time.seconds; };
     for (const SchemeTime& time : choice.times) {
       // Of equal ones the first: it keeps more bits of the activations.
-      if (time.obstacle.empty() && (best == nullptr || time.seconds < best->seconds * 0.999)) best = &time;
+      if (time.obstacle.empty() && (best == nullptr || cost(time) < cost(*best) * 0.999)) best = &time;
     }
     choice.seconds_8bit = in_bits(kBits8, device_->e4m3_flops, tokens);
     choice.seconds_16bit = in_bits(kBits16, device_->bf16_flops, tokens);
     choice.chosen = best->scheme;
     choice.reason = best->compute_bound ? "arithmetic decides: the highest peak that the device has for this format"
                                         : "reading the weights decides: activations keep the most bits";
+    if (all_measured) choice.reason = "fastest by what kernels reached on this device";
     return choice;
   }
 
@@ -165,6 +216,9 @@ SchemePlan plan_schemes(const Subject& subject, const Format& format, const Layo
         first_tokens([&](uint64_t t) { return four(t) > chooser.in_bits(kBits8, device.e4m3_flops, t) * 1.0000001; });
   plan.slower_than_16bit =
       first_tokens([&](uint64_t t) { return four(t) > chooser.in_bits(kBits16, device.bf16_flops, t) * 1.0000001; });
+  if (chooser.measured(Scheme::kW4A16, chooser.bits(), 1).high > 0 &&
+      chooser.measured(Scheme::kW16A16, kBits16, 1).high > 0)
+    plan.measured_slower_than_16bit = chooser.measured_crossover();
   return plan;
 }
 

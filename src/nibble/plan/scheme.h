@@ -34,6 +34,8 @@ struct SchemeTime {
   Scheme scheme = Scheme::kW16A16;
   double seconds = 0;  // the experts of one layer on one GPU
   bool compute_bound = false;
+  // What kernels were seen to take on this device, by Device::measured_experts; high 0: never measured.
+  MeasuredRange measured;
   std::string obstacle;  // not empty: cannot run, seconds is 0
 };
 
@@ -52,6 +54,9 @@ struct SchemePlan {
   // Tokens from which on W4A16 is slower than 8-bit weights and arithmetic, and than 16-bit ones; none: never up to
   // 2^20.
   std::optional<uint64_t> slower_than_8bit, slower_than_16bit;
+  // The second one again by what kernels reached, the middle of each range, as a power of two; none if that was not
+  // measured, or never happens.
+  std::optional<uint64_t> measured_slower_than_16bit;
 };
 
 // For a model with experts; empty for others.

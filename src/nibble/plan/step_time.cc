@@ -87,7 +87,12 @@ double StepModel::all_reduce(double tokens) const {
          2 * (parts - 1) / parts * tokens * of(subject_->spec.hidden) * kActivationBytes / wire.bandwidth;
 }
 
-double StepModel::all_to_all(uint64_t tokens, bool inside_one_domain) const {
+uint64_t StepModel::domains() const {
+  if (device_->nic_bandwidth <= 0) return 1;
+  return ceil_div(layout_.stage_gpus(), std::max(device_->link_domain, gpus_per_machine_));
+}
+
+double StepModel::all_to_all(uint64_t tokens, uint64_t over_domains) const {
   if (layout_.ep == 1 || !routing_) return 0;
   const ModelSpec& spec = subject_->spec;
   const double ranks = of(layout_.ep);
@@ -95,9 +100,7 @@ double StepModel::all_to_all(uint64_t tokens, bool inside_one_domain) const {
   // A rank whose experts are cut over several GPUs takes a copy for each of them.
   const double copies = different(ranks, of(spec.experts_per_token)) * of(layout_.expert_parts());
   const double copy = of(spec.expert_width()) * kActivationBytes;
-  const double domain = of(std::max(device_->link_domain, gpus_per_machine_));
-  const bool networked = !inside_one_domain && device_->nic_bandwidth > 0;
-  const double domains = networked ? std::ceil(of(layout_.stage_gpus()) / domain) : 1;
+  const double domains = of(over_domains);
   // Of the copies, those to this GPU's own rank stay; those to its own domain go over links; of a token that goes to
   // another domain one copy crosses the network and is handed on inside.
   const double inside = copies / domains * (1 - 1 / std::max(1.0, ranks / domains));
@@ -110,7 +113,7 @@ double StepModel::all_to_all(uint64_t tokens, bool inside_one_domain) const {
 void StepModel::add_exchange(const StageLoad& stage, uint64_t tokens, StepTime* time) const {
   const double group_tokens = of(tokens) / of(layout_.dp);
   double seconds = of(stage.tp_reductions) * all_reduce(group_tokens);
-  seconds += of(stage.moe_layers) * all_to_all(tokens, false);
+  seconds += of(stage.moe_layers) * all_to_all(tokens, domains());
   if (layout_.pp > 1) {
     const Wire wire = wire_of(layout_.gpus());
     seconds +=

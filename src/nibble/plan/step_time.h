@@ -58,8 +58,11 @@ class StepModel {
   // Reading the MTP layers once for a token of each sequence; 0 if the model has none.
   double draft_read(uint64_t sequences) const;
 
-  // Exchange of one layer's experts for so many tokens of the stage: within one domain, or as the layout lies.
-  double all_to_all(uint64_t tokens, bool inside_one_domain) const;
+  // Exchange of one layer's experts for so many tokens of the stage, its GPUs spread evenly over so many domains:
+  // links inside a domain, network cards between them.
+  double all_to_all(uint64_t tokens, uint64_t over_domains) const;
+  // How many domains (or machines, where those are larger) the GPUs of a stage fill.
+  uint64_t domains() const;
   const Layout& layout() const { return layout_; }
 
  private:
