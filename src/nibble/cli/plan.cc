@@ -68,7 +68,7 @@ std::vector<std::string> cache_type_names() {
 void add_load(CLI::App& app, PlanArgs* args) {
   PlanRequest& request = args->request;
   app.add_option("--context", request.context, "tokens of a sequence")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32))
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 26))
       ->capture_default_str()
       ->type_name("N");
   app.add_option("--concurrency", request.concurrency, "sequences at a time")
@@ -88,7 +88,7 @@ void add_load(CLI::App& app, PlanArgs* args) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{64}))
       ->type_name("K");
   app.add_option("--answer", request.answer, "tokens of a thinking model's answer, to be timed")
-      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 32))
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 26))
       ->capture_default_str()
       ->type_name("N");
   app.add_option("--skew", request.skew, "how unequal experts' popularity is: it falls as 1 / rank^S (0: uniform)")

@@ -1,13 +1,48 @@
 #include "nibble/ledger/kv_cache.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string>
 
+#include "nibble/base/checked_math.h"
 #include "nibble/base/error.h"
 
 namespace nibble {
 namespace {
 
 constexpr uint64_t kStateBytes = 4, kConvBytes = 2;
+
+// Beyond these a configuration is nonsense, and products with tokens and layers would not fit 64 bits.
+constexpr uint64_t kMostElements = uint64_t{1} << 20;  // of one entry
+constexpr uint64_t kMostState = uint64_t{1} << 40;     // bytes
+
+void check_range(uint64_t number, uint64_t most, const char* what, size_t layer) {
+  if (number <= most) return;
+  throw Error(std::string("the cache of a layer is out of range: ") + what)
+      .value("layer", layer)
+      .value("size", number)
+      .value("most", most)
+      .way_out("take config.json from the same release as the weights");
+}
+
+void check_layer(const KvLayer& layer, size_t index) {
+  check_range(layer.elements, kMostElements, "elements of an entry", index);
+  check_range(layer.index_elements, kMostElements, "elements of an indexer's key", index);
+  check_range(layer.window_elements, kMostElements, "elements of a token in the window", index);
+  check_range(layer.window, kMostState / kMostElements, "tokens of the window", index);
+  check_range(layer.state_bytes, kMostState, "bytes of the state", index);
+}
+
+// Products of untrusted sizes, at most 2^63: check_layer refuses what comes near.
+uint64_t product(std::initializer_list<uint64_t> factors) {
+  uint64_t result = 1;
+  for (const uint64_t factor : factors) {
+    const auto next = checked_mul(result, factor);
+    if (!next || *next > uint64_t{1} << 61) return uint64_t{1} << 61;
+    result = *next;
+  }
+  return result;
+}
 
 void set_keys(uint64_t elements, const LayerSpec& layer, KvLayer* out) {
   if (layer.sliding_window != 0) {
@@ -27,8 +62,10 @@ void set_compressed(const ModelSpec& spec, const LayerSpec& layer, KvLayer* out)
 }
 
 void set_state(const LinearAttentionSpec& linear, KvLayer* out) {
-  out->state_bytes = linear.heads * linear.key_dim * linear.value_dim * kStateBytes +
-                     linear.conv_channels() * (linear.conv_kernel - 1) * kConvBytes;
+  const uint64_t keys = product({2, linear.key_heads, linear.key_dim});
+  const uint64_t values = product({linear.heads, linear.value_dim});
+  out->state_bytes = product({linear.heads, linear.key_dim, linear.value_dim, kStateBytes}) +
+                     product({keys + values, linear.conv_kernel - 1, kConvBytes});
 }
 
 KvLayer layer_of(const ModelSpec& spec, size_t index) {
@@ -38,11 +75,11 @@ KvLayer layer_of(const ModelSpec& spec, size_t index) {
   // Compressed attention's window is each layer's own.
   out.window_stored = layer.stores_kv || layer.attention == AttentionKind::kCompressed;
   out.index_stored = layer.stores_index;
-  if (layer.chosen_keys || layer.indexer) out.chosen = spec.indexer.topk * spec.indexer.block;
+  if (layer.chosen_keys || layer.indexer) out.chosen = product({spec.indexer.topk, spec.indexer.block});
   switch (layer.attention) {
     case AttentionKind::kGqa: {
       const AttentionShape shape = spec.attention_shape(layer);
-      set_keys(shape.kv_heads * (shape.head_dim + shape.v_head_dim), layer, &out);
+      set_keys(product({shape.kv_heads, shape.head_dim + shape.v_head_dim}), layer, &out);
       out.heads = shape.kv_heads;
       break;
     }
@@ -63,7 +100,8 @@ KvLayer layer_of(const ModelSpec& spec, size_t index) {
     out.tokens_per_index_entry = spec.indexer.tokens_per_key;
     if (layer.compress_ratio != 0) out.tokens_per_index_entry = layer.compress_ratio;
   }
-  out.state_bytes += layer.conv_state * kConvBytes;
+  out.state_bytes += product({layer.conv_state, kConvBytes});
+  check_layer(out, index);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "nibble/plan/memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "nibble/base/checked_math.h"
@@ -9,11 +10,18 @@
 namespace nibble {
 namespace {
 
-constexpr uint64_t kActivationBytes = 2;
+constexpr double kActivationBytes = 2;
 constexpr uint64_t kMatrixWorkspace = uint64_t{64} << 20;
 constexpr uint64_t kPeerBuffer = uint64_t{32} << 20;
-constexpr uint64_t kAttentionSplits = 32;
+constexpr double kAttentionSplits = 32;
 constexpr uint64_t kGraphsLow = 300'000'000, kGraphsHigh = 1'000'000'000;
+
+double of(uint64_t number) { return static_cast<double>(number); }
+
+// Sizes come from configurations: what 64 bits do not hold fits nowhere anyway.
+uint64_t bytes_of(double bytes) {
+  return bytes >= 1e18 ? uint64_t{1'000'000'000'000'000'000} : static_cast<uint64_t>(bytes);
+}
 
 void set_weights(const WeightGroups& weights, const Layout& layout, bool drafting, MemoryPlan* plan) {
   using ByRole = decltype(plan->by_role);
@@ -35,40 +43,41 @@ void set_weights(const WeightGroups& weights, const Layout& layout, bool draftin
 }
 
 // Elements of the widest intermediate of attention and dense MLPs on one GPU, for a token.
-uint64_t widest(const ModelSpec& spec, const Layout& layout) {
-  uint64_t wide = 0;
+double widest(const ModelSpec& spec, const Layout& layout) {
+  double wide = 3 * of(std::max(spec.dense_intermediate, spec.shared_intermediate));
   for (const LayerSpec& layer : spec.layers) {
     const AttentionShape shape = spec.attention_shape(layer);
-    uint64_t attention = shape.heads * shape.head_dim + 2 * shape.kv_heads * shape.head_dim;
+    double attention = of(shape.heads) * of(shape.head_dim) + 2 * of(shape.kv_heads) * of(shape.head_dim);
     if (layer.attention == AttentionKind::kLinear)
-      attention = spec.linear.conv_channels() + spec.linear.heads * spec.linear.value_dim;
+      attention = 2 * of(spec.linear.key_heads) * of(spec.linear.key_dim) +
+                  2 * of(spec.linear.heads) * of(spec.linear.value_dim);
     wide = std::max(wide, attention);
   }
-  wide = std::max(wide, 3 * std::max(spec.dense_intermediate, spec.shared_intermediate));
-  return ceil_div(wide, layout.tp);
+  return std::ceil(wide / of(layout.tp));
 }
 
 uint64_t activation_bytes(const ModelSpec& spec, const Layout& layout, uint64_t tokens, uint64_t logit_rows) {
-  uint64_t a_token = 4 * spec.hidden + widest(spec, layout);
   // Of the stage's routed tokens a GPU meets its share, however they are dealt out.
-  const uint64_t routed =
-      spec.experts_per_token * (spec.expert_width() + ceil_div(3 * spec.expert_intermediate, layout.expert_parts()));
-  a_token += routed;
-  return tokens * a_token * kActivationBytes + logit_rows * ceil_div(spec.vocabulary, layout.tp) * sizeof(float);
+  const double routed =
+      of(spec.experts_per_token) *
+      (of(spec.expert_width()) + std::ceil(3 * of(spec.expert_intermediate) / of(layout.expert_parts())));
+  const double a_token = 4 * of(spec.hidden) + widest(spec, layout) + routed;
+  return bytes_of(of(tokens) * a_token * kActivationBytes +
+                  of(logit_rows) * std::ceil(of(spec.vocabulary) / of(layout.tp)) * sizeof(float));
 }
 
 uint64_t communication_bytes(const ModelSpec& spec, const Layout& layout, uint64_t tokens) {
-  uint64_t bytes = 0;
-  if (layout.tp > 1)
-    bytes += 2 * tokens * spec.hidden * kActivationBytes + std::min<uint64_t>(layout.tp - 1, 8) * kPeerBuffer;
-  if (layout.ep > 1) bytes += 2 * tokens * spec.experts_per_token * spec.expert_width() * kActivationBytes;
-  if (layout.pp > 1) bytes += 2 * tokens * spec.hidden * kActivationBytes;
-  return bytes;
+  const double streams = 2 * of(tokens) * of(spec.hidden) * kActivationBytes;
+  double bytes = 0;
+  if (layout.tp > 1) bytes += streams + of(std::min<uint64_t>(layout.tp - 1, 8) * kPeerBuffer);
+  if (layout.ep > 1) bytes += 2 * of(tokens) * of(spec.experts_per_token) * of(spec.expert_width()) * kActivationBytes;
+  if (layout.pp > 1) bytes += streams;
+  return bytes_of(bytes);
 }
 
 uint64_t split_attention_bytes(const ModelSpec& spec, const Layout& layout, uint64_t sequences) {
-  const uint64_t width = (spec.kv_lora_rank != 0 ? spec.kv_lora_rank : spec.head_dim) + 2;
-  return sequences * ceil_div(spec.heads, layout.tp) * kAttentionSplits * width * sizeof(float);
+  const double width = of(spec.kv_lora_rank != 0 ? spec.kv_lora_rank : spec.head_dim) + 2;
+  return bytes_of(of(sequences) * std::ceil(of(spec.heads) / of(layout.tp)) * kAttentionSplits * width * sizeof(float));
 }
 
 }  // namespace
@@ -107,7 +116,8 @@ MemoryPlan plan_memory(const Subject& subject, const WeightGroups& weights, cons
   const uint64_t sequences = ceil_div(request.concurrency, layout.dp);
   const uint64_t sampled = sequences * (request.draft + 1);
   const uint64_t tokens = std::max(sampled, kPrefillChunk);
-  plan.kv = sequences * rank_kv_bytes(subject, layout, request.context, request.kv_element_bytes, drafting);
+  plan.kv =
+      bytes_of(of(sequences) * of(rank_kv_bytes(subject, layout, request.context, request.kv_element_bytes, drafting)));
   plan.activations = activation_bytes(spec, layout, tokens, std::max(sampled, kLogitRows));
   plan.workspace = kMatrixWorkspace + split_attention_bytes(spec, layout, sequences);
   plan.communication = communication_bytes(spec, layout, tokens);

@@ -129,7 +129,8 @@ void set_outlook(Plan* plan) {
   if (request.draft != 0) {
     plan->speculation = speculate(model, request);
     if (subject.counts.mtp == 0)
-      plan->notes.emplace_back("the model has no MTP layers: the drafts come from elsewhere, and their cost is not counted");
+      plan->notes.emplace_back(
+          "the model has no MTP layers: the drafts come from elsewhere, and their cost is not counted");
   }
   plan->exchange = exchange_time(*plan);
 }
@@ -141,9 +142,9 @@ void check_context(Plan* plan) {
                           " tokens is beyond the model's own limit of " + with_commas(most));
 }
 
-void plan_model(Plan* plan) {
+void plan_model(std::shared_ptr<const Subject> subject, Plan* plan) {
   const PlanRequest& request = plan->request;
-  plan->subject = std::make_shared<const Subject>(load_subject(request.model));
+  plan->subject = std::move(subject);
   plan->notes = plan->subject->notes;
   check_context(plan);
   std::vector<ModelRow> rows = model_rows(*plan->subject, formats_of(request, plan->subject.get()));
@@ -211,18 +212,23 @@ Prediction predict(const StepTime& time, const Device& device, Scheme scheme) {
   return prediction;
 }
 
-Plan make_plan(const PlanRequest& request) {
+Plan make_plan(const PlanRequest& request, std::shared_ptr<const Subject> subject) {
   Plan plan;
   plan.request = request;
   plan.device = load_device(request.gpu);
-  if (request.model.empty()) {
+  if (subject == nullptr) {
     plan_flat(&plan);
   } else {
-    plan_model(&plan);
+    plan_model(std::move(subject), &plan);
   }
   for (const FormatRow& row : plan.rows) plan.fits = plan.fits || row.fits;
   if (!plan.fits) plan.changes = propose_changes(plan);
   return plan;
+}
+
+Plan make_plan(const PlanRequest& request) {
+  if (request.model.empty()) return make_plan(request, nullptr);
+  return make_plan(request, std::make_shared<const Subject>(load_subject(request.model)));
 }
 
 }  // namespace nibble

@@ -90,6 +90,8 @@ struct Plan {
 
 // Error on what cannot be planned at all; layouts that are refused and plans that do not fit are answers.
 Plan make_plan(const PlanRequest& request);
+// Of a model that was loaded already; null: of request.total and request.active.
+Plan make_plan(const PlanRequest& request, std::shared_ptr<const Subject> subject);
 
 // --gpu: a catalog name, or a file of the catalog's form (`nibble bench --calibrate`).
 Device load_device(const std::string& name);

@@ -76,19 +76,6 @@ void add_declared(const Json& config, const std::string& source_name, Subject* s
   subject->released_title = released_title(subject->released);
 }
 
-Subject from_config(const Json& config, const std::string& source_name) {
-  const Family* family = find_family(config);
-  if (family == nullptr)
-    throw Error("the architecture is unknown: how many parameters its layers have cannot be counted")
-        .file(source_name)
-        .value("model_type", family_label(config))
-        .way_out("use a release of nibble that knows this model")
-        .way_out("give --total and --active, the numbers of its model card");
-  Subject subject = subject_of(*family, family->parse(config, source_name));
-  add_declared(config, source_name, &subject);
-  return subject;
-}
-
 Subject from_checkpoint(const std::string& path) {
   Findings findings;
   const Checkpoint checkpoint = Checkpoint::scan(path, {}, &findings);
@@ -137,19 +124,32 @@ Subject load(const std::string& model) {
     if (holds_weights(path)) return from_checkpoint(model);
     const Path config = path / "config.json";
     if (std::filesystem::exists(config, ignored))
-      return from_config(read_json(config, kMaxConfigBytes), config.string());
+      return config_subject(read_json(config, kMaxConfigBytes), config.string());
     throw Error("the folder holds neither weights nor a config.json").file(model).way_out("name the folder of a model");
   }
   if (std::filesystem::exists(path, ignored)) {
-    if (ends_with(model, ".json")) return from_config(read_json(path, kMaxConfigBytes), model);
+    if (ends_with(model, ".json")) return config_subject(read_json(path, kMaxConfigBytes), model);
     return from_checkpoint(model);
   }
   const EmbeddedFile* bundled = find_bundled_model(model);
   if (bundled == nullptr) refuse_unknown_name(model);
-  return from_config(parse_json(bundled->text, model), model);
+  return config_subject(parse_json(bundled->text, model), model);
 }
 
 }  // namespace
+
+Subject config_subject(const Json& config, const std::string& source_name) {
+  const Family* family = find_family(config);
+  if (family == nullptr)
+    throw Error("the architecture is unknown: how many parameters its layers have cannot be counted")
+        .file(source_name)
+        .value("model_type", family_label(config))
+        .way_out("use a release of nibble that knows this model")
+        .way_out("give --total and --active, the numbers of its model card");
+  Subject subject = subject_of(*family, family->parse(config, source_name));
+  add_declared(config, source_name, &subject);
+  return subject;
+}
 
 Subject load_subject(const std::string& model) {
   Subject subject = load(model);

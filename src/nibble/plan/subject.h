@@ -31,6 +31,9 @@ struct Subject {
 // architecture is unknown.
 Subject load_subject(const std::string& model);
 
+// The same from a config.json that was read.
+Subject config_subject(const Json& config, const std::string& source_name);
+
 // The weights in a target format, as `nibble quantize` makes them: routed experts (a model without any: the dense MLPs)
 // in `target`, everything else as released where that is 8 bits or more, else in 16 bits.
 std::vector<WeightItem> weigh_target(const Subject& subject, const Format& target);
