@@ -35,7 +35,9 @@ fuzz_one() {
   local options=(-max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=65536 -print_final_stats=1
     -artifact_prefix="build/fuzz/artifacts/$name-")
   if [ -e "tests/fuzz/$name.dict" ]; then options+=(-dict="tests/fuzz/$name.dict"); fi
-  if ! "build/asan/tests/fuzz/$name" "${options[@]}" "$found" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
+  local seeds=("tests/fuzz/corpus/$name")
+  if [ -e "tests/fuzz/$name.seeds" ]; then mapfile -t -O 1 seeds <"tests/fuzz/$name.seeds"; fi
+  if ! "build/asan/tests/fuzz/$name" "${options[@]}" "$found" "${seeds[@]}" >"$log" 2>&1; then
     tail -n 60 "$log"
     echo "fuzz: $name failed; the input is in build/fuzz/artifacts, the log in $log"
     return 1

@@ -9,6 +9,7 @@
 #include <map>
 #include <tuple>
 
+#include "nibble/ledger/sharding.h"
 #include "nibble/verify/rule_helpers.h"
 
 namespace nibble {
@@ -17,29 +18,13 @@ namespace {
 constexpr std::string_view kName = "parallel-cut";
 
 // One way in which weights are cut: `width` elements along an axis, in blocks of `block` (1: anywhere).
-struct Cut {
+struct BlockCut {
   Role role = Role::kUnknown;
   const char* axis = "";
   uint64_t width = 0, block = 1, parts = 1;
   auto key() const { return std::tie(role, axis, width, block, parts); }
-  bool operator<(const Cut& other) const { return key() < other.key(); }
+  bool operator<(const BlockCut& other) const { return key() < other.key(); }
 };
-
-bool cuts_rows(Projection projection) {
-  switch (projection) {
-    case Projection::kGate:
-    case Projection::kUp:
-    case Projection::kGateUp:
-    case Projection::kQ:
-    case Projection::kK:
-    case Projection::kV:
-    case Projection::kQb:
-    case Projection::kKvb: return true;
-    default: return false;
-  }
-}
-
-bool cuts_columns(Projection projection) { return projection == Projection::kDown || projection == Projection::kO; }
 
 bool is_parallel(Role role) {
   return role == Role::kRoutedExpert || role == Role::kSharedExpert || role == Role::kDenseMlp ||
@@ -51,20 +36,9 @@ uint64_t expert_parts(const VerifyOptions& options) {
   return options.tp % options.ep == 0 ? options.tp / options.ep : (options.ep % options.tp == 0 ? 1 : options.tp);
 }
 
-// Key/value heads are copied where there are fewer of them than GPUs.
-uint64_t head_parts(const ModelSpec& spec, Projection projection, uint64_t tp) {
+uint64_t dense_parts(const ModelSpec& spec, Projection projection, uint64_t tp) {
   const bool key_value = projection == Projection::kK || projection == Projection::kV;
-  if (!key_value || spec.kv_heads == 0 || tp <= spec.kv_heads || tp % spec.kv_heads != 0) return tp;
-  return spec.kv_heads;
-}
-
-std::vector<uint64_t> legal_parts(uint64_t width, uint64_t block) {
-  constexpr size_t kListed = 16;
-  std::vector<uint64_t> legal = {1};
-  for (uint64_t parts = 2; parts <= width / block && legal.size() < kListed; ++parts) {
-    if (width % parts == 0 && width / parts % block == 0) legal.push_back(parts);
-  }
-  return legal;
+  return key_value ? key_value_parts(spec.kv_heads, tp) : tp;
 }
 
 std::string expert_way_out(const ModelSpec& spec, uint64_t parts) {
@@ -75,7 +49,7 @@ std::string expert_way_out(const ModelSpec& spec, uint64_t parts) {
   return legal.empty() ? "" : fmt::format(", or expert parallelism: EP = {}", fmt::join(legal, ", "));
 }
 
-Finding cut_finding(const VerifyContext& context, const Cut& cut, size_t first, uint64_t tensors) {
+Finding cut_finding(const VerifyContext& context, const BlockCut& cut, size_t first, uint64_t tensors) {
   const uint64_t local = cut.width / cut.parts;
   const uint64_t remainder = cut.width % cut.parts != 0 ? cut.width % cut.parts : local % cut.block;
   const std::string legal = fmt::format("{}", fmt::join(legal_parts(cut.width, cut.block), ", "));
@@ -97,21 +71,22 @@ Finding cut_finding(const VerifyContext& context, const Cut& cut, size_t first, 
        {"tensors", std::to_string(tensors)}});
 }
 
-std::optional<Cut> cut_of(const VerifyContext& context, size_t w) {
+std::optional<BlockCut> cut_of(const VerifyContext& context, size_t w) {
   const Weight& weight = context.model->table.weights()[w];
   const ParamSpec& param = context.model->params[w];
   const VerifyOptions& options = *context.options;
   if (weight.opaque || weight.shape.size() < 2 || !is_parallel(param.role)) return std::nullopt;
-  Cut cut;
+  BlockCut cut;
   cut.role = param.role;
   cut.parts = param.role == Role::kRoutedExpert ? expert_parts(options)
-                                                : head_parts(context.model->spec, param.projection, options.tp);
+                                                : dense_parts(context.model->spec, param.projection, options.tp);
   const bool scaled = !weight.format.is_dense();
-  if (cuts_rows(param.projection)) {
+  const CutAxis axis = cut_axis(param);
+  if (axis == CutAxis::kRows) {
     cut.axis = "outputs";
     cut.width = param.projection == Projection::kGateUp ? weight.rows() / 2 : weight.rows();
     cut.block = scaled ? std::max<uint64_t>(weight.format.block_rows, 1) : 1;
-  } else if (cuts_columns(param.projection)) {
+  } else if (axis == CutAxis::kCols) {
     cut.axis = "inputs";
     cut.width = weight.cols();
     cut.block = scaled ? std::max<uint64_t>(weight.format.block_cols, 1) : 1;
@@ -126,7 +101,7 @@ void check_tensors(const VerifyContext& context, Findings* findings) {
     size_t first = 0;
     uint64_t tensors = 0;
   };
-  std::map<Cut, Seen> bad;
+  std::map<BlockCut, Seen> bad;
   for (size_t w = 0; w < context.model->table.weights().size(); ++w) {
     const auto cut = cut_of(context, w);
     if (!cut || cut->parts <= 1 || cut->width == 0) continue;
