@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 from peers import compare  # noqa: E402
 
-PARTS = ("numerics", "headers", "quantize", "peers")
+PARTS = ("numerics", "headers", "quantize", "plan", "peers")
 TARGETS = {  # GB/s of BF16 input a core, hashing included
     "int4-g32": 1.0,
     "int4-g32-asym": None,
@@ -41,6 +41,8 @@ TARGETS = {  # GB/s of BF16 input a core, hashing included
     "fp8-tensor": 1.0,
 }
 OPENED_IN_MS = 3000
+PLANNED_IN_MS = 50
+SEARCHED_IN_MS = 2000
 
 
 def output_of(command, **environment):
@@ -265,6 +267,34 @@ def quantize(options):
     return {"quantize": rows, "verify": seen}
 
 
+def plan(options):
+    """Whole runs of the program on one thread, from its start to its exit, for every bundled model."""
+    models = sorted(path.stem for path in (pathlib.Path(__file__).resolve().parent.parent / "data" / "models").glob("*.json"))
+    nothing = min(timed(lambda: output_of([options.build / "nibble", "--version"]))[0] for _ in range(options.rounds))
+    rows = []
+    for title, extra, target in (
+        ("all formats, as many GPUs as it takes", (), PLANNED_IN_MS),
+        ("one format, all layouts of 512 GPUs", ("--gpus", "512", "--format", "mxfp4"), SEARCHED_IN_MS),
+    ):
+        seconds = {}
+        for model in models:
+            command = [options.build / "nibble", "plan", model, "--json", "--threads", "1", *extra]
+            seconds[model] = min(timed(lambda: subprocess.run(command, capture_output=True))[0] for _ in range(options.rounds))
+        slowest = max(seconds, key=seconds.get)
+        rows.append(
+            {
+                "": title,
+                "models": len(models),
+                "median ms": f"{1e3 * statistics.median(seconds.values()):.1f}",
+                "slowest ms": f"{1e3 * seconds[slowest]:.1f}",
+                "which": slowest,
+                "target": f"{target} ms, " + ("met" if 1e3 * seconds[slowest] < target else "missed"),
+            }
+        )
+    print_table("Plan", f"Best of {options.rounds} runs each; starting the program and ending it at once takes {1e3 * nothing:.1f} ms.", rows)
+    return rows
+
+
 def peers(options):
     print("\n== Peers", flush=True)
     sizes = [word for name in ("rounds", "layers", "experts") for word in (f"--{name}", str(getattr(options, name)))]
@@ -289,7 +319,7 @@ def main():
     result = {"machine": rates}
     for part in PARTS:
         if part in options.part:
-            result[part] = {"numerics": numerics, "headers": headers, "quantize": quantize, "peers": peers}[part](options)
+            result[part] = {"numerics": numerics, "headers": headers, "quantize": quantize, "plan": plan, "peers": peers}[part](options)
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
 

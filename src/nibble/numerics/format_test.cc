@@ -79,6 +79,19 @@ TEST(Format, CostsTheSpecifiedBitsPerWeight) {
   EXPECT_DOUBLE_EQ(bits("q4_k"), 4.5);
 }
 
+TEST(Format, StoredBytesAreExact) {
+  const auto bytes = [](const char* name, uint64_t rows, uint64_t cols) {
+    return parse_format(name).stored_bytes(rows, cols).value_or(0);
+  };
+  EXPECT_EQ(bytes("int4-g32", 4096, 4096), 8388608U + 2 * 524288);
+  EXPECT_EQ(bytes("mxfp4", 4096, 4096), 8388608U + 524288);
+  EXPECT_EQ(bytes("nvfp4", 4096, 4096), 8388608U + 1048576 + 4);
+  EXPECT_EQ(bytes("fp8-block", 129, 257), 129U * 257 + 2 * 3 * 4);
+  EXPECT_EQ(bytes("int4-g32-asym", 3, 32), 48U + 6 + 2);  // three zero points of four bits are two bytes
+  EXPECT_EQ(bytes("bf16", 3, 5), 30U);
+  EXPECT_FALSE(parse_format("bf16").stored_bytes(uint64_t{1} << 32, uint64_t{1} << 32));
+}
+
 TEST(Format, ArraysHaveTheDocumentedShapes) {
   const Format int4 = parse_format("int4-g32");
   EXPECT_EQ(int4.code_row_bytes(64), 32u);

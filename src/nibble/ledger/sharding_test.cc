@@ -1,0 +1,98 @@
+#include "nibble/ledger/sharding.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace nibble {
+namespace {
+
+using ::testing::ElementsAre;
+
+ModelSpec layers_of(size_t count) {
+  ModelSpec spec;
+  spec.layers.resize(count);
+  return spec;
+}
+
+WeightItem matrix(Role role, Projection projection, int32_t layer, std::vector<uint64_t> shape, uint64_t bytes) {
+  WeightItem item;
+  item.param.role = role;
+  item.param.projection = projection;
+  item.param.layer = layer;
+  item.param.fusion = shape.size() == 3 ? Fusion::kStackedExperts : Fusion::kNone;
+  item.param.shape = std::move(shape);
+  item.bytes = bytes;
+  return item;
+}
+
+uint64_t on_rank(const ModelSpec& spec, const WeightItem& item, const Layout& layout) {
+  return rank_bytes(WeightGroups(spec, {item}).groups().at(0), layout);
+}
+
+TEST(Sharding, stages_share_layers_evenly_and_leave_none_out) {
+  for (const uint64_t layers : {1U, 7U, 61U, 93U}) {
+    for (uint64_t stages = 1; stages <= layers; ++stages) {
+      uint64_t next = 0;
+      for (uint64_t s = 0; s < stages; ++s) {
+        const auto [first, last] = stage_layers(layers, stages, s);
+        EXPECT_EQ(first, next);
+        EXPECT_GE(last - first, layers / stages);
+        EXPECT_LE(last - first, layers / stages + 1);
+        next = last;
+      }
+      EXPECT_EQ(next, layers);
+    }
+  }
+}
+
+TEST(Sharding, parts_of_whole_blocks) {
+  EXPECT_THAT(legal_parts(640, 128), ElementsAre(1, 5));
+  EXPECT_THAT(legal_parts(320, 128), ElementsAre(1));
+  EXPECT_THAT(legal_parts(12, 1), ElementsAre(1, 2, 3, 4, 6, 12));
+}
+
+TEST(Sharding, experts_go_over_ep_and_the_rest_of_the_stage) {
+  const ModelSpec spec = layers_of(1);
+  const WeightItem down = matrix(Role::kRoutedExpert, Projection::kDown, 0, {64, 512, 256}, 64 * 1000);
+  EXPECT_EQ(on_rank(spec, down, {8, 1, 1, 1}), 64U * 125);  // each expert cut in 8
+  EXPECT_EQ(on_rank(spec, down, {8, 8, 1, 1}), 8U * 1000);  // 8 whole experts
+  EXPECT_EQ(on_rank(spec, down, {8, 2, 1, 1}), 32U * 250);  // 32 experts, each cut in 4
+  EXPECT_EQ(on_rank(spec, down, {1, 8, 1, 8}), 8U * 1000);
+  EXPECT_EQ(on_rank(spec, down, {1, 1, 1, 8}), 64U * 1000);  // copies
+  EXPECT_EQ(on_rank(spec, down, {1, 3, 1, 3}), 22U * 1000);  // 22 of 64: rounded up
+}
+
+TEST(Sharding, heads_are_cut_bottlenecks_are_copied) {
+  ModelSpec spec = layers_of(1);
+  spec.kv_heads = 4;
+  spec.head_dim = 128;
+  const Layout tp8{8, 1, 1, 1};
+  EXPECT_EQ(on_rank(spec, matrix(Role::kAttention, Projection::kQ, 0, {1024, 64}, 800), tp8), 100U);
+  EXPECT_EQ(on_rank(spec, matrix(Role::kAttention, Projection::kK, 0, {512, 64}, 400), tp8), 100U);  // 4 parts, twice
+  EXPECT_EQ(on_rank(spec, matrix(Role::kAttention, Projection::kQa, 0, {96, 64}, 96), tp8), 96U);
+  EXPECT_EQ(on_rank(spec, matrix(Role::kRouter, Projection::kNone, 0, {64, 64}, 64), tp8), 64U);
+  EXPECT_EQ(on_rank(spec, matrix(Role::kHead, Projection::kNone, -1, {1000, 64}, 1000), tp8), 125U);
+}
+
+TEST(Sharding, groups_count_every_weight_once) {
+  const ModelSpec spec = layers_of(10);
+  std::vector<WeightItem> items{matrix(Role::kEmbedding, Projection::kNone, -1, {8, 8}, 1),
+                                matrix(Role::kHead, Projection::kNone, -1, {8, 8}, 1),
+                                matrix(Role::kMtp, Projection::kO, 10, {8, 8}, 1)};
+  for (int32_t layer = 0; layer < 10; ++layer)
+    items.push_back(matrix(Role::kAttention, Projection::kO, layer, {8, layer < 3 ? 16U : 8U}, 1));
+  const WeightGroups weights(spec, items);
+  EXPECT_EQ(weights.groups().size(), 5U);
+  for (const uint64_t stages : {1U, 3U, 10U}) {
+    uint64_t sum = 0;
+    for (const WeightGroup& group : weights.groups()) {
+      for (uint64_t s = 0; s < stages; ++s) sum += group.count(s, stages);
+    }
+    EXPECT_EQ(sum, items.size());
+  }
+  EXPECT_EQ(weights.groups()[0].count(0, 2), 1U);  // the embedding is in front
+  EXPECT_EQ(weights.groups()[1].count(0, 2), 0U);  // the head at the end
+}
+
+}  // namespace
+}  // namespace nibble

@@ -1,0 +1,105 @@
+// Steps of a model small enough to be counted by hand.
+#include "nibble/plan/step_time.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "nibble/base/json.h"
+
+namespace nibble {
+namespace {
+
+// Two layers, H 64, 4 heads of 16, 2 key/value heads; 8 experts of 32, top-2, 16 bits.
+Subject tiny() {
+  return config_subject(parse_json(R"({"model_type": "qwen3_moe", "hidden_size": 64, "num_hidden_layers": 2,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 128, "num_experts": 8,
+      "num_experts_per_tok": 2, "moe_intermediate_size": 32, "intermediate_size": 64, "rms_norm_eps": 1e-6,
+      "rope_theta": 10000, "max_position_embeddings": 4096, "tie_word_embeddings": false})",
+                                   "tiny"),
+                        "tiny");
+}
+
+// A gigabyte a second, a tera-operation a second, links a tenth and network cards a hundredth of the memory.
+Device plain_device() {
+  Device device;
+  device.memory_bytes = 1'000'000'000;
+  device.memory_bandwidth = 1e9;
+  device.bf16_flops = 1e12;
+  device.link_bandwidth = 1e8;
+  device.link_domain = 4;
+  device.link_latency = 1e-6;
+  device.nic_bandwidth = 1e7;
+  device.nic_latency = 1e-5;
+  return device;
+}
+
+constexpr double kExpert = 3 * 64 * 32 * 2;  // bytes
+// q, k, v, o; norms of queries and keys; router; two norms a layer.
+constexpr double kLayerFixed = 2 * (64 * 64 + 32 * 64 + 32 * 64 + 64 * 64 + 2 * 16 + 8 * 64 + 2 * 64);
+constexpr double kHeadAndNorm = 2 * (128 * 64 + 64);
+
+class Steps : public ::testing::Test {
+ protected:
+  StepModel model(const Layout& layout, double flops = 1e12) {
+    return {subject_, weights_, layout, device_, 4, flops, 0};
+  }
+  Subject subject_ = tiny();
+  WeightGroups weights_{subject_.spec, weigh_target(subject_, parse_format("bf16"))};
+  Device device_ = plain_device();
+};
+
+TEST_F(Steps, one_gpu_reads_the_dense_part_once_and_the_touched_experts) {
+  for (const uint64_t batch : {1U, 3U}) {
+    const StepTime step = model({}).step(batch, 100, 2);
+    const double touched = 8 * (1 - std::pow(0.75, batch));
+    EXPECT_NEAR(step.distinct_experts, touched, 1e-12);
+    const double weights = 2 * kLayerFixed + kHeadAndNorm + 2 * touched * kExpert;
+    const double kv = static_cast<double>(batch) * 2 * 100 * 2 * 2 * 16 * 2;
+    EXPECT_NEAR(step.weight_bytes, weights, 1e-6);
+    EXPECT_NEAR(step.kv_bytes, kv, 1e-6);
+    EXPECT_NEAR(step.floor, (weights + kv) / 1e9, 1e-15);
+    EXPECT_EQ(step.exchange, 0);
+  }
+}
+
+TEST_F(Steps, slow_arithmetic_decides) {
+  const StepTime step = model({}, 1e6).step(1, 0, 2);
+  const double matrices = 2 * (2 * 64 * 64 + 2 * 32 * 64 + 8 * 64) + 128 * 64;
+  EXPECT_NEAR(step.compute, 2 * (matrices + 2 * 2 * 3 * 64 * 32) / 1e6, 1e-9);
+  EXPECT_EQ(step.floor, step.compute);
+}
+
+TEST_F(Steps, tensor_parallelism_halves_and_reduces) {
+  const StepTime step = model({2, 1, 1, 1}).step(1, 100, 2);
+  // Two reductions a layer of one token's 64 values: ring of two.
+  EXPECT_NEAR(step.exchange, 4 * (2e-6 + 2 * 0.5 * 64 * 2 / 1e8), 1e-15);
+  EXPECT_NEAR(step.kv_bytes, 2 * 100 * 2 * 1 * 16 * 2, 1e-9);  // one key/value head each
+}
+
+TEST_F(Steps, dealt_out_experts_load_the_busiest_rank) {
+  const StepTime step = model({1, 2, 1, 2}).step(2, 0, 2);
+  const double share = Routing(8, 2).busiest_share(2, 2);
+  EXPECT_GT(share, Routing(8, 2).share(2));
+  EXPECT_NEAR(step.weight_bytes, 2 * kLayerFixed + kHeadAndNorm + 2 * share * 4 * kExpert, 1e-6);
+}
+
+TEST_F(Steps, between_domains_the_network_carries) {
+  const StepModel inside = model({1, 4, 1, 4});
+  EXPECT_EQ(inside.domains(), 1U);
+  EXPECT_LT(inside.all_to_all(8, 1), inside.all_to_all(8, 2));
+  EXPECT_EQ(model({1, 8, 1, 8}).domains(), 2U);
+  // One domain: a token's two choices fall on 4 (1 - (3/4)^2) = 1.75 ranks, three in four of them elsewhere.
+  EXPECT_NEAR(inside.all_to_all(8, 1), 2 * (2 * 1.75 * 0.75 * 64 * 2 / 1e8 + 1e-6), 1e-15);
+}
+
+TEST_F(Steps, stages_follow_one_another) {
+  const StepTime one = model({}).step(1, 100, 2);
+  const StepTime two = model({1, 1, 2, 1}).step(1, 100, 2);
+  EXPECT_NEAR(two.read, one.read, 1e-15);
+  EXPECT_LT(two.slowest_stage, one.total());
+  EXPECT_GT(two.exchange, 0);
+}
+
+}  // namespace
+}  // namespace nibble
