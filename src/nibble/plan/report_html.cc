@@ -76,7 +76,9 @@ std::string tiles(const Plan& plan) {
                          ? "a step of one sequence"
                          : fmt::format("a step of {} sequences", with_commas(plan.request.concurrency)),
                      "at least " + human_seconds(plan.step->floor));
-  facts.emplace_back("tokens a second", with_commas(static_cast<uint64_t>(plan.chosen->tokens_per_second)));
+  // A layout that does not fit has none.
+  if (plan.chosen->tokens_per_second > 0)
+    facts.emplace_back("tokens a second", with_commas(rounded(plan.chosen->tokens_per_second)));
   if (plan.answer)
     facts.emplace_back(fmt::format("an answer of {} tokens", with_commas(plan.answer->tokens)),
                        "at least " + human_seconds(plan.answer->seconds.floor));

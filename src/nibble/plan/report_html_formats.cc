@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "nibble/base/strings.h"
 #include "nibble/plan/chart/axis.h"
@@ -18,18 +19,34 @@ std::string scales_of(const FormatRow& row) {
   return row.size.scale_bytes == 0 ? "–" : fmt::format("{:.4g} %", row.scales_percent());
 }
 
-// What is not in codes and scales is kept in wider types.
+// Class and meaning, from left to right; what is not in codes and scales is kept in wider types.
+constexpr std::pair<std::string_view, std::string_view> kColours[] = {
+    {"w1", "quantized weights"}, {"scales", "their scales"}, {"w4", "weights in wider types"}};
+
 std::vector<BarPart> weight_parts(const FormatRow& row, double unit) {
   const FormatSize& size = row.size;
-  const uint64_t kept = size.weight_bytes - size.value_bytes - size.scale_bytes;
+  const uint64_t coded = std::min(size.value_bytes + size.scale_bytes, size.weight_bytes);
+  const uint64_t bytes[] = {size.value_bytes, size.scale_bytes, size.weight_bytes - coded};
   std::vector<BarPart> parts;
-  const auto add = [&](const char* name, uint64_t bytes, const char* css) {
-    parts.push_back({name, of(bytes) / unit, css, fmt::format("{}, {}: {}", row.title, name, terabytes(bytes))});
-  };
-  add("quantized weights", size.value_bytes, "w1");
-  add("their scales", size.scale_bytes, "fill2");
-  add("weights in wider types", kept, "w4");
+  for (size_t i = 0; i < std::size(bytes); ++i) {
+    const auto& [css, name] = kColours[i];
+    parts.push_back({std::string(name), of(bytes[i]) / unit, std::string(css),
+                     fmt::format("{}, {}: {}", row.title, name, terabytes(bytes[i]))});
+  }
   return parts;
+}
+
+// The key of those that occur.
+std::string colours_of(const BarChart& chart) {
+  std::vector<std::pair<std::string, std::string>> colours;
+  for (const auto& [css, name] : kColours) {
+    bool drawn = false;
+    for (const ChartBar& bar : chart.bars) {
+      for (const BarPart& part : bar.parts) drawn = drawn || (part.css == css && part.value > 0);
+    }
+    if (drawn) colours.emplace_back(css, name);
+  }
+  return html_key(colours);
 }
 
 std::string weights_chart(const Plan& plan) {
@@ -53,9 +70,9 @@ std::string weights_chart(const Plan& plan) {
         row.size.scale_bytes == 0 ? "" : fmt::format(", scales {}", terabytes(row.size.scale_bytes));
     chart.bars.push_back({row.title, bytes + scales, weight_parts(row, unit)});
   }
-  return html_figure(
-      bar_chart(chart), "Hatched is what the planned GPUs have no room for beside the share that is left free.",
-      html_key({{"w1", "quantized weights"}, {"scales", "their scales"}, {"w4", "weights in wider types"}}));
+  return html_figure(bar_chart(chart),
+                     "Hatched is what the planned GPUs have no room for beside the share that is left free.",
+                     colours_of(chart));
 }
 
 // One number of each format as bars.

@@ -17,18 +17,19 @@ std::string and_more(size_t all) {
   return all <= kRows ? "" : html_paragraph(fmt::format("And {} more.", all - kRows));
 }
 
+std::string in_column(const std::string& pieces) { return pieces.empty() ? "" : "<div>\n" + pieces + "</div>\n"; }
+
 std::string found(const Plan& plan) {
   const auto& plans = plan.search.plans;
   HtmlTable table{.caption = "Layouts that fit, best first; the first one is this page's",
                   .head = {"layout", "bytes a GPU", "a step at least", "tokens a second"}};
   for (size_t i = 0; i < std::min(plans.size(), kRows); ++i) {
     const LayoutPlan& made = plans[i];
-    table.rows.push_back(
-        {.cells = {made.layout.name(), human_bytes(made.memory.total()), human_seconds(made.step.total()),
-                   with_commas(static_cast<uint64_t>(made.tokens_per_second))},
-         .marked = i == 0});
+    table.rows.push_back({.cells = {made.layout.name(), human_bytes(made.memory.total()),
+                                    human_seconds(made.step.total()), with_commas(rounded(made.tokens_per_second))},
+                          .marked = i == 0});
   }
-  return html_table(table) + and_more(plans.size());
+  return in_column(html_table(table) + and_more(plans.size()));
 }
 
 std::string too_large(const Plan& plan) {
@@ -40,7 +41,7 @@ std::string too_large(const Plan& plan) {
     table.rows.push_back({.cells = {plans[i].layout.name(), human_bytes(memory.total()), human_bytes(memory.capacity),
                                     human_bytes(memory.total() - memory.capacity)}});
   }
-  return html_table(table) + and_more(plans.size());
+  return in_column(html_table(table) + and_more(plans.size()));
 }
 
 // One reason stands for all layouts that it forbids.
@@ -104,7 +105,7 @@ std::string html_schemes(const Plan& plan) {
 }
 
 std::string html_layouts(const Plan& plan) {
-  return html_section("layouts", "Layouts", found(plan) + too_large(plan) + refused(plan));
+  return html_section("layouts", "Layouts", html_beside(found(plan) + too_large(plan)) + refused(plan));
 }
 
 }  // namespace nibble

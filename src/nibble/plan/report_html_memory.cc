@@ -84,8 +84,9 @@ std::string memory_table(const Plan& plan, const std::vector<MemoryTerm>& terms)
     table.rows.push_back({.cells = {term.name, human_bytes(term.bytes), share(term.bytes), term.why},
                           .swatch = term.css,
                           .marked = false});
+  const std::string too_much = memory.fits() ? "" : human_bytes(memory.total() - memory.capacity) + " too much";
   table.rows.push_back(
-      {.cells = {"sum", human_bytes(memory.total()), share(memory.total()), amount(memory)}, .marked = true});
+      {.cells = {"sum", human_bytes(memory.total()), share(memory.total()), too_much}, .marked = true});
   return html_table(table);
 }
 

@@ -95,9 +95,10 @@ std::string step_words(const Plan& plan) {
   if (step.distinct_experts > 0)
     text += fmt::format(", {:.1f} of {} experts a layer", step.distinct_experts, plan.subject->spec.experts);
   if (step.exchange > 0) text += fmt::format(", {} are exchange between GPUs", human_seconds(step.exchange));
-  std::string all =
-      html_paragraph(text + fmt::format(". That is {} tokens a second.",
-                                        with_commas(static_cast<uint64_t>(plan.chosen->tokens_per_second))));
+  text += ".";
+  if (plan.chosen->tokens_per_second > 0)
+    text += fmt::format(" That is {} tokens a second.", with_commas(rounded(plan.chosen->tokens_per_second)));
+  std::string all = html_paragraph(text);
   if (plan.answer)
     all += html_paragraph(fmt::format("One answer of {} tokens behind {} others takes {}.",
                                       with_commas(plan.answer->tokens), with_commas(plan.answer->first_context),

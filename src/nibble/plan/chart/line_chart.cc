@@ -42,7 +42,9 @@ std::optional<Axes> axes_of(const LineChart& chart) {
   }
   if (chart.asked) add(*chart.asked);
   if (x.high == 0) return std::nullopt;
-  return Axes{doubling_axis(x.low, x.high, 10, kPlotLeft + 8, kPlotRight - 8),
+  // As many labels as stand beside each other.
+  const auto labels = static_cast<size_t>((kPlotRight - kPlotLeft) / text_width(chart.x_label(x.high)));
+  return Axes{doubling_axis(x.low, x.high, std::clamp<size_t>(labels, 2, 12), kPlotLeft + 8, kPlotRight - 8),
               log_axis(y.low, y.high, 9, kPlotBottom, kPlotTop)};
 }
 
