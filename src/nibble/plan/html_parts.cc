@@ -22,12 +22,14 @@ std::vector<bool> numeric_columns(const HtmlTable& table) {
 }
 
 // Sentences: a narrow screen must not squeeze them into columns of single words.
-bool is_long(std::string_view cell) { return cell.size() > 28; }
+const char* room_of(std::string_view cell) {
+  return cell.size() > 28 ? " class=\"long\"" : cell.size() > 16 ? " class=\"some\"" : "";
+}
 
 std::string row_markup(const HtmlRow& row, const std::vector<bool>& numeric) {
   std::string text = row.marked ? "<tr class=\"marked\">" : "<tr>";
   for (size_t c = 0; c < row.cells.size(); ++c) {
-    const char* css = numeric[c] ? " class=\"num\"" : is_long(row.cells[c]) ? " class=\"long\"" : "";
+    const char* css = numeric[c] ? " class=\"num\"" : room_of(row.cells[c]);
     if (c > 0) {
       text += fmt::format("<td{}>{}</td>", css, markup(row.cells[c]));
       continue;

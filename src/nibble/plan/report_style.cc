@@ -51,7 +51,7 @@ thead th{color:var(--soft);font-size:.82rem;vertical-align:bottom;border-bottom-
 th.num,td.num{text-align:right;white-space:nowrap}
 .marked th,.marked td{background:var(--mark);font-weight:600}
 thead th.num{white-space:normal}tbody th{padding-left:6px;min-width:6em}thead th:first-child{padding-left:6px}
-.long{min-width:16em}
+.long{min-width:16em}.some{min-width:8.5em}
 .swatch{display:inline-block;width:.75em;height:.75em;border-radius:2px;margin-right:.5em}
 text{font-size:13.5px;fill:var(--text)}
 .tick,.legend,.name{fill:var(--soft)}
