@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Installs what nibble is built and tested with, from Debian 12 alone. Says nothing and changes nothing when all of it
 # is there, so every make target may call it. The versions that this gives are listed in ARCHITECTURE.md.
+#
+#   tools/setup.sh [PACKAGE…]     these packages instead
 set -euo pipefail
 
 packages=(
@@ -10,6 +12,7 @@ packages=(
   nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libre2-dev libxxhash-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
+if [ $# -gt 0 ]; then packages=("$@"); fi
 
 # dpkg-query also fails for names it has never seen; what counts is which names it lists as installed.
 installed=$(dpkg-query --show --showformat='${binary:Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null |

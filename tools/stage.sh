@@ -9,6 +9,7 @@
 #   tools/stage.sh cuda                tests/cuda/*.cu compile for every architecture that nibble names
 #   tools/stage.sh canary              an outside project adds a row to every list
 #   tools/stage.sh field               the field's own libraries read what nibble writes
+#   tools/stage.sh browser             the page of `nibble plan --html` in a headless Chromium
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -68,8 +69,14 @@ canary() {
 
 field() { tools/check_field.sh; }
 
+# Chromium is large and nothing else needs it: it is installed here and not with everything else.
+browser() {
+  tools/setup.sh chromium
+  NIBBLE=build/release/nibble tests/browser/test_plan_page.py
+}
+
 case "${1:-}" in
-  headers | sanitize | fuzz | cuda | canary | field) "$@" ;;
+  headers | sanitize | fuzz | cuda | canary | field | browser) "$@" ;;
   tidy) tools/tidy.sh "${2:-changed}" ;;
   *)
     sed -n '5,12s/^#   //p' "$0" >&2

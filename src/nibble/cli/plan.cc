@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "nibble/base/error.h"
+#include "nibble/base/file.h"
 #include "nibble/cli/commands.h"
 #include "nibble/numerics/cache_types.h"
 #include "nibble/plan/launch.h"
 #include "nibble/plan/report.h"
+#include "nibble/plan/report_html.h"
 
 namespace nibble {
 namespace {
@@ -144,6 +146,8 @@ int run_plan(PlanArgs& args, const CommonOptions& common) {
   const Plan plan = make_plan(request);
   std::string launch;
   if (request.engine != Engine::kNone && plan.fits) launch = launch_config(plan, request.engine);
+  // Before anything is printed: a page that cannot be written is an error, not a line after a good answer.
+  if (!args.html.empty()) write_atomically(args.html, plan_html(plan));
   if (common.json) {
     Json json = plan_json(plan);
     if (!launch.empty()) json["launch"] = launch;
@@ -164,7 +168,9 @@ std::function<int()> setup_plan(CLI::App& app, CommonOptions& common) {
   app.add_option("--emit", args->emit, "print a launch configuration of the chosen layout instead")
       ->check(CLI::IsMember({"vllm", "sglang"}))
       ->type_name("ENGINE");
-  app.footer("Example:\n  nibble plan kimi-k2.5 --gpu h200 --gpus 8 --context 32768 --concurrency 64");
+  app.add_option("--html", args->html, "write the plan as a page with charts, too: one file, nothing from the network")
+      ->type_name("FILE");
+  app.footer("Example:\n  nibble plan kimi-k2.5 --gpu h200 --gpus 8 --context 32768 --concurrency 64 --html plan.html");
   return [args, &common] { return run_plan(*args, common); };
 }
 
