@@ -13,6 +13,9 @@ std::string plan_text(const Plan& plan);
 
 // "1.67 TB" with decimals that keep two digits behind the point from 0.01 TB on; "12.3 GB" below.
 std::string terabytes(uint64_t bytes);
+// What exchanging the experts' tokens takes, on one machine and on more: a sentence without its end.
+std::string exchange_text(const ExchangeTime& exchange);
+
 // "0.47 ms", "12.3 us", "1.9 s".
 std::string human_seconds(double seconds);
 

@@ -143,7 +143,7 @@ std::string html_formats(const Plan& plan) {
   if (!refused.empty()) impossible = "<h3>Not possible</h3>\n" + html_list(refused);
   return html_section(
       "formats", "Formats side by side",
-      html_beside(table_of(plan) + weights_chart(plan) + gpus_chart(plan) + floor_chart(plan)) + impossible);
+      table_of(plan) + html_beside(weights_chart(plan) + gpus_chart(plan) + floor_chart(plan)) + impossible);
 }
 
 }  // namespace nibble

@@ -103,10 +103,11 @@ std::string step_words(const Plan& plan) {
     all += html_paragraph(fmt::format("One answer of {} tokens behind {} others takes {}.",
                                       with_commas(plan.answer->tokens), with_commas(plan.answer->first_context),
                                       in_words(plan.answer->seconds)));
-  if (plan.exchange)
-    all += html_paragraph(
-        fmt::format("The experts' exchange of a step takes {} inside one domain of fast links, {} as laid out.",
-                    human_seconds(plan.exchange->one_domain), human_seconds(plan.exchange->as_laid_out)));
+  if (plan.exchange) {
+    std::string exchange = exchange_text(*plan.exchange) + ".";
+    exchange[0] = 'E';
+    all += html_paragraph(exchange);
+  }
   return all;
 }
 

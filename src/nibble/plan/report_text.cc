@@ -102,16 +102,7 @@ std::string step_section(const Plan& plan) {
   if (plan.answer)
     text += fmt::format("one answer of {} tokens behind {} others: at least {}\n", with_commas(plan.answer->tokens),
                         with_commas(plan.answer->first_context), prediction_text(plan.answer->seconds));
-  if (plan.exchange) {
-    const ExchangeTime& exchange = *plan.exchange;
-    text += fmt::format("experts dealt out over EP {}: their exchange takes {} a step inside one machine's links",
-                        exchange.ranks, human_seconds(exchange.one_domain));
-    if (exchange.two_domains > 0)
-      text += fmt::format(", {} over the network between two", human_seconds(exchange.two_domains));
-    if (exchange.domains > 2)
-      text += fmt::format(", {} between the {} of this plan", human_seconds(exchange.as_laid_out), exchange.domains);
-    text += "\n";
-  }
+  if (plan.exchange) text += exchange_text(*plan.exchange) + "\n";
   return text;
 }
 
@@ -217,6 +208,17 @@ std::string model_sections(const Plan& plan) {
 std::string terabytes(uint64_t bytes) {
   if (of(bytes) < 1e10) return human_bytes(bytes);
   return of(bytes) < 1e11 ? fmt::format("{:.1f} GB", of(bytes) / 1e9) : fmt::format("{:.2f} TB", of(bytes) / 1e12);
+}
+
+std::string exchange_text(const ExchangeTime& exchange) {
+  std::string text =
+      fmt::format("experts dealt out over EP {}: their exchange takes {} a step inside one machine's links",
+                  exchange.ranks, human_seconds(exchange.one_domain));
+  if (exchange.two_domains > 0)
+    text += fmt::format(", {} over the network between two", human_seconds(exchange.two_domains));
+  if (exchange.domains > 2)
+    text += fmt::format(", {} between the {} of this plan", human_seconds(exchange.as_laid_out), exchange.domains);
+  return text;
 }
 
 std::string human_seconds(double seconds) {
