@@ -23,7 +23,8 @@ CutAxis cut_axis(const ParamSpec& param) {
     case Projection::kV:
     case Projection::kQkv:
     case Projection::kQb:
-    case Projection::kKvb: return CutAxis::kRows;
+    case Projection::kKvb:
+    case Projection::kHeads: return CutAxis::kRows;
     case Projection::kDown:
     case Projection::kO: return CutAxis::kCols;
     default: return CutAxis::kNone;

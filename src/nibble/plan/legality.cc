@@ -51,6 +51,8 @@ LayoutRules::LayoutRules(const ModelSpec& spec, const WeightGroups& weights)
     if (item.param.shape.size() < 2 || item.param.role == Role::kBias) continue;
     uint64_t block = cut.axis == CutAxis::kRows ? item.format.block_rows : item.format.block_cols;
     if (item.format.is_dense() || block == 0) block = 1;
+    // Gates and the like are cut head by head, and heads are asked for already.
+    if (item.param.projection == Projection::kHeads && block == 1) continue;
     if (!seen.insert({item.param.role, cut.axis, cut.width, block, group.kv_heads}).second) continue;
     axes_.push_back({item.param.role, cut.axis, cut.width, block, group.kv_heads, item.is_stack(), item.format.name});
   }

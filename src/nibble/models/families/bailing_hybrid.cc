@@ -51,8 +51,8 @@ void add_kda(Inventory* out) {
   const ModelSpec& spec = out->spec();
   const uint64_t width = spec.linear.heads * spec.linear.key_dim;
   add_kda_core(out, "attention");
-  out->linear("attention.f_proj", Role::kAttention, width, spec.hidden, Projection::kOther);
-  out->linear("attention.g_proj", Role::kAttention, width, spec.hidden, Projection::kOther);
+  out->linear("attention.f_proj", Role::kAttention, width, spec.hidden, Projection::kHeads);
+  out->linear("attention.g_proj", Role::kAttention, width, spec.hidden, Projection::kHeads);
 }
 
 void add_gated_mla(Inventory* out) {
@@ -72,7 +72,7 @@ void add_gated_mla(Inventory* out) {
   out->linear("attention.kv_b_proj", Role::kAttention, spec.heads * (spec.qk_nope_head_dim + spec.v_head_dim),
               spec.kv_lora_rank, Projection::kKvb);
   out->linear("attention.dense", Role::kAttention, spec.hidden, spec.heads * spec.v_head_dim, Projection::kO, bias);
-  out->linear("attention.g_proj", Role::kAttention, spec.heads, spec.hidden, Projection::kOther);
+  out->linear("attention.g_proj", Role::kAttention, spec.heads, spec.hidden, Projection::kHeads);
 }
 
 void BailingHybrid::inventory(const ModelSpec& spec, const ParamVisitor& visit) const {

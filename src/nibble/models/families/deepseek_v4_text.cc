@@ -52,7 +52,7 @@ void add_deepseek_v4_attention(Inventory* out) {
   out->linear("attn.wq_b", Role::kAttention, q, spec.q_lora_rank, Projection::kQb);
   out->linear("attn.wkv", Role::kAttention, spec.head_dim, spec.hidden, Projection::kOther);
   out->norm("attn.kv_norm", spec.head_dim);
-  out->linear("attn.wo_a", Role::kAttention, low, q / spec.o_groups, Projection::kOther);
+  out->linear("attn.wo_a", Role::kAttention, low, q / spec.o_groups, Projection::kHeads);
   out->linear("attn.wo_b", Role::kAttention, spec.hidden, low, Projection::kO);
   out->add("attn.attn_sink", Role::kAttention, {spec.heads});
 }

@@ -88,7 +88,7 @@ void add_kda(Inventory* out) {
   // Decay and output gate, both through a bottleneck as wide as a head.
   for (const char* gate : {"self_attn.f", "self_attn.g"}) {
     out->linear(std::string(gate) + "_a_proj", Role::kAttention, rank, spec.hidden, Projection::kOther);
-    out->linear(std::string(gate) + "_b_proj", Role::kAttention, width, rank, Projection::kOther);
+    out->linear(std::string(gate) + "_b_proj", Role::kAttention, width, rank, Projection::kHeads);
   }
 }
 

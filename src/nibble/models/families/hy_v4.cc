@@ -68,7 +68,7 @@ ModelSpec HyV4::parse(const Json& json, const std::string& source_name) const {
 void add_attention(Inventory* out) {
   const ModelSpec& spec = out->spec();
   add_mla(out);
-  out->linear("self_attn.linear_gate", Role::kAttention, spec.heads * spec.v_head_dim, spec.hidden, Projection::kOther);
+  out->linear("self_attn.linear_gate", Role::kAttention, spec.heads * spec.v_head_dim, spec.hidden, Projection::kHeads);
   out->add("self_attn.learnable_sink_param", Role::kAttention, {spec.heads});
   add_indexer(out);
 }

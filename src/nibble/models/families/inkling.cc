@@ -132,7 +132,7 @@ void add_attention(Inventory* out, const std::string& block, uint64_t window) {
   out->linear(block + "attn.wq_du", Role::kAttention, q, spec.hidden, Projection::kQ);
   out->linear(block + "attn.wk_dv", Role::kAttention, kv, spec.hidden, Projection::kK);
   out->linear(block + "attn.wv_dv", Role::kAttention, kv, spec.hidden, Projection::kV);
-  out->linear(block + "attn.wr_du", Role::kAttention, shape.heads * bias.width, spec.hidden, Projection::kOther);
+  out->linear(block + "attn.wr_du", Role::kAttention, shape.heads * bias.width, spec.hidden, Projection::kHeads);
   out->linear(block + "attn.wo_ud", Role::kAttention, spec.hidden, q, Projection::kO);
   out->norm(block + "attn.q_norm", shape.head_dim);
   out->norm(block + "attn.k_norm", shape.head_dim);

@@ -81,11 +81,11 @@ void add_kda(Inventory* out) {
   for (const char* conv : {"self_attn.q_conv1d.weight", "self_attn.k_conv1d.weight", "self_attn.v_conv1d.weight"})
     out->add(conv, Role::kAttention, {width, 1, linear.conv_kernel});
   out->linear("self_attn.f_a_proj", Role::kAttention, linear.key_dim, spec.hidden, Projection::kOther);
-  out->linear("self_attn.f_b_proj", Role::kAttention, width, linear.key_dim, Projection::kOther);
+  out->linear("self_attn.f_b_proj", Role::kAttention, width, linear.key_dim, Projection::kHeads);
   out->add("self_attn.A_log", Role::kAttention, {linear.key_dim});
   out->add("self_attn.dt_bias", Role::kAttention, {width});
-  out->linear("self_attn.b_proj", Role::kAttention, linear.heads, spec.hidden, Projection::kOther);
-  out->linear("self_attn.g_proj", Role::kAttention, width, spec.hidden, Projection::kOther);
+  out->linear("self_attn.b_proj", Role::kAttention, linear.heads, spec.hidden, Projection::kHeads);
+  out->linear("self_attn.g_proj", Role::kAttention, width, spec.hidden, Projection::kHeads);
   out->norm("self_attn.o_norm", linear.key_dim);
   out->linear("self_attn.o_proj", Role::kAttention, spec.hidden, width, Projection::kO);
 }
@@ -124,7 +124,7 @@ void KimiK3::inventory(const ModelSpec& spec, const ParamVisitor& visit) const {
     } else {
       add_mla(&out);
       if (spec.output_gate)
-        out.linear("self_attn.g_proj", Role::kAttention, spec.heads * spec.v_head_dim, spec.hidden, Projection::kOther);
+        out.linear("self_attn.g_proj", Role::kAttention, spec.heads * spec.v_head_dim, spec.hidden, Projection::kHeads);
     }
     add_residual_query(&out, "mlp_res");
     out.norm("post_attention_layernorm", spec.hidden);

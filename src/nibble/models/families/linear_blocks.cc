@@ -55,13 +55,13 @@ void add_gated_delta_net(Inventory* out, bool fused) {
     out->linear(module, Role::kAttention, rows, spec.hidden, projection);
   };
   if (fused) {
-    input("linear_attn.in_proj_qkvz", linear.conv_channels() + values, Projection::kOther);
-    input("linear_attn.in_proj_ba", 2 * linear.heads, Projection::kOther);
+    input("linear_attn.in_proj_qkvz", linear.conv_channels() + values, Projection::kHeads);
+    input("linear_attn.in_proj_ba", 2 * linear.heads, Projection::kHeads);
   } else {
     input("linear_attn.in_proj_qkv", linear.conv_channels(), Projection::kQkv);
-    input("linear_attn.in_proj_z", values, Projection::kOther);
-    input("linear_attn.in_proj_b", linear.heads, Projection::kOther);
-    input("linear_attn.in_proj_a", linear.heads, Projection::kOther);
+    input("linear_attn.in_proj_z", values, Projection::kHeads);
+    input("linear_attn.in_proj_b", linear.heads, Projection::kHeads);
+    input("linear_attn.in_proj_a", linear.heads, Projection::kHeads);
   }
   out->add("linear_attn.conv1d.weight", Role::kAttention, {linear.conv_channels(), 1, linear.conv_kernel});
   out->add("linear_attn.A_log", Role::kAttention, {linear.heads});
@@ -94,7 +94,7 @@ void add_kda_core(Inventory* out, const std::string& module) {
     out->add(module + conv, Role::kAttention, {width, 1, linear.conv_kernel});
   out->add(module + ".A_log", Role::kAttention, {linear.heads});
   out->add(module + ".dt_bias", Role::kAttention, {width});
-  out->linear(module + ".b_proj", Role::kAttention, linear.heads, spec.hidden, Projection::kOther);
+  out->linear(module + ".b_proj", Role::kAttention, linear.heads, spec.hidden, Projection::kHeads);
   out->norm(module + ".o_norm", linear.key_dim);
   out->linear(module + ".o_proj", Role::kAttention, spec.hidden, width, Projection::kO);
 }

@@ -131,7 +131,7 @@ void add_mamba(Inventory* out) {
   const uint64_t inner = mamba.heads * mamba.value_dim;
   // Gate, convolved channels, time steps.
   out->linear("mixer.in_proj", Role::kAttention, inner + mamba.conv_channels() + mamba.heads, spec.hidden,
-              Projection::kOther);
+              Projection::kHeads);
   out->add("mixer.conv1d.weight", Role::kAttention, {mamba.conv_channels(), 1, mamba.conv_kernel});
   out->add("mixer.conv1d.bias", Role::kBias, {mamba.conv_channels()});
   for (const char* scalar : {"mixer.A_log", "mixer.D", "mixer.dt_bias"})

@@ -171,7 +171,7 @@ void Step3p7::inventory(const ModelSpec& spec, const ParamVisitor& visit) const 
     add_gqa(&out, spec.attention_bias);
     if (spec.output_gate)
       out.linear("self_attn.g_proj", Role::kAttention, spec.attention_shape(spec.layers[i]).heads, spec.hidden,
-                 Projection::kOther);
+                 Projection::kHeads);
     out.norm("post_attention_layernorm", spec.hidden);
     if (spec.layers[i].mlp == MlpKind::kDense) {
       add_gated_mlp(&out, "mlp", Role::kDenseMlp, spec.dense_intermediate);

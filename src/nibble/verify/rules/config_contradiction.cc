@@ -23,7 +23,8 @@ constexpr uint64_t kMostMatches = 200'000'000;
 bool is_expected(const ParamSpec& param, const Weight& weight) {
   const bool role = param.role == Role::kRoutedExpert || param.role == Role::kSharedExpert ||
                     param.role == Role::kDenseMlp || param.role == Role::kAttention;
-  const bool linear = param.projection != Projection::kNone && param.projection != Projection::kOther;
+  const bool linear = param.projection != Projection::kNone && param.projection != Projection::kHeads &&
+                      param.projection != Projection::kOther;
   return role && linear && weight.shape.size() == 2 && !weight.opaque;
 }
 
