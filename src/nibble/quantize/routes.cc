@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "nibble/base/check.h"
 #include "nibble/base/error.h"
 #include "nibble/checkpoint/act_order.h"
 #include "nibble/numerics/quantizer.h"
@@ -122,6 +123,9 @@ class Router {
       if (!weight.format.is_dense())
         add_reason(out, fmt::format("decoded from {}{}", weight.format.name, order_of(out)));
     }
+    // Asked again, since the type of the scales is another one now: what a layout does not know it would declare
+    // wrongly.
+    NIBBLE_CHECK(out.convention->can_write(out.format));
     out.one_scale = out.convention->one_second_scale(out.request(plan_.model_dtype));
     if (out.one_scale) {
       out.fusion = fusion_of(out.name);
@@ -151,8 +155,10 @@ class Router {
   }
 
   bool is_movable(const OutWeight& out, const Weight& weight) const {
+    Format moved = out.format;
+    moved.scale = weight.format.scale;  // scales are taken over in the type that they are stored in
     return same_codes(weight.format, out.format) && weight.row_order == RowOrder::kPlain && !weight.opaque &&
-           movable_rows(out, weight);
+           movable_rows(out, weight) && out.convention->can_write(moved);
   }
 
   // Are columns of one of its sources grouped out of order? No layout is written with an index of groups, and codes
