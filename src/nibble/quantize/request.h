@@ -32,4 +32,8 @@ struct QuantizeRequest {
   bool quiet = false;
 };
 
+// Error if weights cannot be rounded to `format` as asked: by that rule, to that library's bytes, under a second level
+// of this form.
+void check_can_round(const QuantizeRequest& request, const Format& format, SecondLevel level);
+
 }  // namespace nibble

@@ -9,7 +9,6 @@
 #include "nibble/base/check.h"
 #include "nibble/base/error.h"
 #include "nibble/checkpoint/act_order.h"
-#include "nibble/numerics/quantizer.h"
 #include "nibble/numerics/recast.h"
 
 namespace nibble {
@@ -149,8 +148,7 @@ class Router {
     for (const OutWeight& out : plan_.outs) {
       if (out.route != Route::kEncode) continue;
       const SecondLevel level = out.format.two_level ? out.convention->second_level() : SecondLevel::kNone;
-      const Quantizer checked({out.format, request_.rule, request_.bit_exact, level});
-      return;
+      return check_can_round(request_, out.format, level);
     }
   }
 
