@@ -211,8 +211,8 @@ class Run {
     const FolderLock lock(request_.target);
     if (already_done()) return false;
     presence_.emplace(request_.target);
-    const bool alone = presence_->is_alone();
-    if (request_.restart && !alone) {
+    const Company company = presence_->company();
+    if (request_.restart && company == Company::kOthers) {
       throw Error("another process works on this target")
           .file(request_.target.string())
           .way_out("wait for it, or stop it: then --restart");
@@ -220,8 +220,13 @@ class Run {
     if (request_.restart) remove_finished(request_.target);
     journal_ =
         Journal::open(request_.target, recipe_json(model_, plan_, request_), source_, shard_files(), request_.restart);
-    if (alone) remove_unrecorded_shards();
+    if (nobody_else(company)) remove_unrecorded_shards();
     return true;
+  }
+
+  // Where the file system has no locks, a run that was not told of other workers takes it that there are none.
+  bool nobody_else(Company company) const {
+    return company == Company::kAlone || (company == Company::kUnknown && request_.workers == 1);
   }
 
   // They are made again, and must not take the space that this needs.
@@ -280,10 +285,10 @@ class Run {
 
   // A refusal advises other options: a journal without a shard would hold the next run to the old ones. What another
   // process is at work on stays.
-  void forget_unless_something_is_done() const {
+  void forget_unless_something_is_done() {
     std::error_code ignored;
     const FolderLock lock(request_.target);
-    if (request_.workers > 1 || !presence_->is_alone()) return;
+    if (request_.workers > 1 || !nobody_else(presence_->company())) return;
     for (const OutShard& shard : plan_.shards) {
       if (std::filesystem::exists(request_.target / shard.file_name, ignored)) return;
     }
