@@ -5,9 +5,11 @@
 
 #include <cerrno>
 #include <limits>
+#include <optional>
 
 #include "nibble/base/error.h"
 #include "nibble/base/log.h"
+#include "nibble/base/syscalls.h"
 #include "nibble/quantize/quantize.h"
 #include "nibble/testing/faulty_syscalls.h"
 #include "nibble/testing/folder.h"
@@ -24,6 +26,13 @@ using testing::thrown_error;
 using testing::TinyCheckpoint;
 
 constexpr const char* kWeight = "model.layers.0.mlp.experts.1.up_proj.weight";
+
+// The other process, which has the lock until it is waited for.
+struct Restarting {
+  std::optional<FolderLock> lock;
+  Path manifest;
+};
+Restarting restarting;
 
 class TwoProcesses : public ::testing::Test {
  protected:
@@ -99,6 +108,36 @@ TEST_F(TwoProcesses, WhatCannotBeLockedIsSaidWithTheReason) {
   write_atomically(dir_ / "target" / kJournalFolder, "a file");
   const Error error = thrown_error([&] { quantize(good); });
   EXPECT_NE(error.message().find("cannot make the folder"), std::string::npos) << error.what();
+}
+
+// A --restart begins with a finished target and no journal: who comes then waits and looks again.
+TEST_F(TwoProcesses, AFinishedTargetIsJudgedUnderTheLock) {
+  const QuantizeRequest good = request(false);
+  quantize(good);
+  restarting.lock.emplace(dir_ / "target");
+  restarting.manifest = dir_ / "target/nibble.json";
+  syscalls().flock = [](int fd, int operation) {
+    std::filesystem::remove(restarting.manifest);  // what --restart does next
+    restarting.lock.reset();
+    syscalls().flock = real_syscalls().flock;
+    return real_syscalls().flock(fd, operation);
+  };
+  const QuantizeResult result = quantize(good);
+  syscalls() = real_syscalls();
+  EXPECT_FALSE(restarting.lock.has_value());
+  for (const std::string& note : result.notes) EXPECT_EQ(note.find("already complete"), std::string::npos) << note;
+  EXPECT_TRUE(exists("nibble.json"));
+  EXPECT_FALSE(exists(kJournalFolder));
+}
+
+TEST_F(TwoProcesses, ARefusalLeavesTheUsersFolder) {
+  std::filesystem::create_directories(dir_ / "target");
+  EXPECT_NE(thrown_error([&] { quantize(request(true)); }).message().find("infinite"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_empty(dir_ / "target"));
+  QuantizeRequest deep = request(true);
+  deep.target = dir_ / "made/for/it";
+  EXPECT_NE(thrown_error([&] { quantize(deep); }).message().find("infinite"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "made"));
 }
 
 // A run that ends with an error takes its journal with it, unless another one counts on that.
