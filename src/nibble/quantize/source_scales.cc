@@ -9,22 +9,49 @@
 
 #include "nibble/base/check.h"
 #include "nibble/base/error.h"
-#include "nibble/numerics/codec/int4.h"
 #include "nibble/numerics/decode.h"
 #include "nibble/numerics/scale_codec.h"
+#include "nibble/numerics/scale_rule.h"
 
 namespace nibble {
 namespace {
 
 bool is_integer(Element element) {
-  return element == Element::kInt4 || element == Element::kUint4 || element == Element::kInt8;
+  return element != Element::kE2M1 && element != Element::kE4M3 && element != Element::kE5M2;
 }
 
-// The code without an opposite: the lowest, at half of the range below zero.
-bool reaches_extreme(const EncodedMatrix& matrix, uint64_t row, uint64_t group) {
+// Of every code, under scale 1 and without a zero point.
+std::vector<float> values_of_codes(const Format& format) {
+  Format row = format;
+  row.block_rows = 1;
+  row.block_cols = 0;
+  row.zero = ZeroPoint::kNone;
+  row.two_level = false;
+  const uint64_t bits = format.code_bits();
+  EncodedMatrix matrix = EncodedMatrix::make(row, 1, uint64_t{1} << bits);
+  for (uint64_t code = 0; code < matrix.cols; ++code)
+    matrix.codes.data()[code * bits / 8] |= static_cast<std::byte>(code << (code * bits % 8));
+  const uint32_t one = scale_encode(row.scale, 1.0f);
+  std::memcpy(matrix.scales.data(), &one, row.scale_bytes());
+  std::vector<float> values(matrix.cols);
+  decode(matrix, values);
+  return values;
+}
+
+// Is there a rule that gives the scale the sign of the extreme?
+bool has_signs(const Format& format) {
+  return std::ranges::any_of(scale_rules(), [&format](const ScaleRule* rule) {
+    return rule->needs == BlockStatsNeeded::kExtreme && rule->applies(format);
+  });
+}
+
+// Does a code of the block stand for the lowest value, which has no opposite? `lowest` is that code.
+bool reaches_extreme(const EncodedMatrix& matrix, uint64_t lowest, uint64_t row, uint64_t group) {
+  const uint64_t bits = matrix.format.code_bits();
   const std::byte* codes = matrix.codes.data() + row * matrix.format.code_row_bytes(matrix.cols);
-  const auto is_extreme = [codes](uint64_t k) {
-    return unpack_nibble(std::to_integer<uint8_t>(codes[k / 2]), k % 2 != 0) == 0;
+  const auto is_extreme = [codes, bits, lowest](uint64_t k) {
+    const auto byte = std::to_integer<uint64_t>(codes[k * bits / 8]);
+    return (byte >> (k * bits % 8) & ((uint64_t{1} << bits) - 1)) == lowest;
   };
   if (!matrix.column_group.empty()) {
     for (uint64_t k = 0; k < matrix.cols; ++k) {
@@ -54,8 +81,10 @@ class Usable {
     const Format& format = matrix.format;
     const bool gguf = container == Container::kGguf;
     zero_ = format.scale_bytes() == 1 || (gguf && is_integer(format.element));
-    const bool symmetric = format.element == Element::kInt4 && format.zero == ZeroPoint::kNone;
-    negative_ = !symmetric ? Negative::kNever : gguf ? Negative::kAlways : Negative::kAtTheExtreme;
+    if (!has_signs(format)) return;
+    negative_ = gguf ? Negative::kAlways : Negative::kAtTheExtreme;
+    const std::vector<float> values = values_of_codes(format);
+    lowest_ = static_cast<uint64_t>(std::ranges::min_element(values) - values.begin());
   }
 
   bool operator()(float scale, uint64_t index) const {
@@ -64,7 +93,7 @@ class Usable {
     if (scale > 0 || negative_ == Negative::kAlways) return true;
     if (negative_ == Negative::kNever || matrix_.format.block_rows != 1) return false;
     const uint64_t columns = matrix_.format.scale_cols(matrix_.cols);
-    return reaches_extreme(matrix_, index / columns, index % columns) || is_coarse(matrix_, index);
+    return reaches_extreme(matrix_, lowest_, index / columns, index % columns) || is_coarse(matrix_, index);
   }
 
  private:
@@ -73,6 +102,7 @@ class Usable {
   const EncodedMatrix& matrix_;
   Negative negative_ = Negative::kNever;
   bool zero_ = false;
+  uint64_t lowest_ = 0;
 };
 
 // Index of the first scale that is not usable; the count if there is none.
@@ -97,16 +127,6 @@ uint64_t first_bad(ScaleType type, const std::vector<std::byte>& scales, uint64_
     }
   }
   return count;
-}
-
-// Of every code of a byte.
-std::array<float, 256> byte_values(Element element) {
-  std::array<std::byte, 256> codes{};
-  for (size_t c = 0; c < codes.size(); ++c) codes[c] = static_cast<std::byte>(c);
-  std::array<float, 256> values{};
-  convert({codes.data(), element, 1, codes.size(), codes.size()}, Element::kF32,
-          reinterpret_cast<std::byte*>(values.data()));
-  return values;
 }
 
 Error unusable(const Checkpoint& source, const Weight& weight, PartKind kind, const char* message) {
@@ -138,7 +158,7 @@ std::optional<BadCode> find_bad_code(const EncodedMatrix& matrix) {
   constexpr auto kMagnitude = std::byte{0x7F};
   const Format& format = matrix.format;
   if (format.is_dense() || is_integer(format.element) || format.code_bits() != 8) return std::nullopt;
-  const std::array<float, 256> values = byte_values(format.element);
+  const std::vector<float> values = values_of_codes(format);
   const auto is_number = [&values](std::byte code) { return std::isfinite(values[std::to_integer<size_t>(code)]); };
   const std::span<const std::byte> codes(matrix.codes.data(), matrix.codes.size());
   for (size_t begin = 0; begin < codes.size(); begin += kPiece) {
@@ -156,16 +176,20 @@ void replace_zero_scales(EncodedMatrix* matrix) {
   const Format& format = matrix->format;
   const uint64_t columns = format.scale_cols(matrix->cols);
   const uint64_t width = format.scale_bytes();
-  if (format.element != Element::kInt4 || format.zero != ZeroPoint::kNone || width == 1 || columns == 0) return;
+  if (!is_integer(format.element) || format.zero != ZeroPoint::kNone || width <= 1 || columns == 0) return;
   const uint64_t block_bytes = format.code_row_bytes(matrix->cols) / columns;
   const uint32_t one = scale_encode(format.scale, 1.0f);
+  std::byte zeros{0};  // as many codes as a byte holds
+  const std::vector<float> values = values_of_codes(format);
+  const auto zero = static_cast<uint64_t>(std::ranges::find(values, 0.0f) - values.begin());
+  for (uint64_t shift = 0; shift < 8; shift += format.code_bits()) zeros |= static_cast<std::byte>(zero << shift);
   for (uint64_t i = 0; i < matrix->rows * columns; ++i) {
     std::byte* scale = matrix->scales.data() + i * width;
     if (scale_value(format.scale, scale) != 0) continue;
     NIBBLE_CHECK(block_bytes * columns == format.code_row_bytes(matrix->cols));
     std::memcpy(scale, &one, width);
     std::byte* codes = matrix->codes.data() + i * block_bytes;
-    std::fill(codes, codes + block_bytes, std::byte{0x88});
+    std::fill(codes, codes + block_bytes, zeros);
   }
 }
 

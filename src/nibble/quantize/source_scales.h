@@ -2,9 +2,9 @@
 // re-expresses or decodes the weights. FORMATS.md §11.8: NaN and infinity anywhere, a negative scale, a float scale of
 // zero and a second level of zero. Meant are
 //   - block scales of a byte that are zero;
-//   - negative scales of symmetric four-bit integers, where the rule makes the extreme of a block the one code without
-//     an opposite, -8: every block under a negative scale reaches it (int4.extreme8; ggml's searches for the same type
-//     may end beside it, so GGUF's are believed);
+//   - negative scales where a rule of the format makes the extreme of a block the one code without an opposite, the
+//     lowest: every block under a negative scale reaches it (ggml's searches for the same type may end beside it, so
+//     GGUF's are believed);
 //   - in GGUF float scales of zero, which its quantizers write for blocks of equal values.
 #pragma once
 
