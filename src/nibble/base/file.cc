@@ -1,8 +1,6 @@
 #include "nibble/base/file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -16,26 +14,16 @@
 
 #include "nibble/base/check.h"
 #include "nibble/base/error.h"
+#include "nibble/base/file_lock.h"
 #include "nibble/base/mapped_files.h"
 #include "nibble/base/syscalls.h"
+#include "nibble/base/system_error.h"
 
 namespace nibble {
 namespace {
 
 // Linux moves at most 2^31 - 4096 bytes a call; smaller pieces also keep a read interruptible.
 constexpr size_t kMaxIoBytes = size_t{1} << 30;
-
-Error system_error(const std::string& doing, const Path& path, int code) {
-  Error error(fmt::format("{}: {}", doing, std::strerror(code)));
-  error.file(path.string());
-  if (code == ENOENT) error.way_out("check the path");
-  if (code == EACCES || code == EPERM) error.way_out("check the permissions");
-  if (code == ENOSPC || code == EDQUOT) error.way_out("free some space and run the same command again");
-  if (code == EIO) error.way_out("check the disk or the network mount, then run the same command again");
-  if (code == EROFS) error.way_out("name a folder that can be written to");
-  if (error.ways_out().empty()) error.way_out("check the path and the disk behind it, then run the same command again");
-  return error;
-}
 
 // The error number, 0 when done.
 int sync_descriptor(int fd) {
@@ -62,26 +50,11 @@ void read_fully(int fd, const Path& path, uint64_t offset, std::span<std::byte> 
   }
 }
 
-// Opens the partial file and locks it, so that two processes never write the same output. The lock goes with the
-// process, however it ends. Between open and lock another process may have renamed or removed the file: then the
-// descriptor is not the file of that name any more, and truncating it would destroy a finished output.
-int open_locked(const Path& partial) {
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    const int fd = ::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) throw system_error("cannot create", partial, errno);
-    const int code = ::flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-    // Some network file systems have no locks; that is no reason to refuse to write.
-    if (code != 0 && code != ENOSYS && code != EOPNOTSUPP && code != ENOLCK) {
-      ::close(fd);
-      if (code == EWOULDBLOCK) {
-        throw Error("another process is writing this file").file(partial.string()).way_out("wait for it, or stop it");
-      }
-      throw system_error("cannot lock", partial, code);
-    }
-    if (is_named(fd, partial)) return fd;
-    ::close(fd);
-  }
-  throw Error("another process keeps replacing this file").file(partial.string()).way_out("wait for it, or stop it");
+// Two processes never write the same output.
+int open_partial(const Path& partial) {
+  const auto file = open_locked(partial, LockKind::kExclusive, LockWait::kNo);
+  if (file) return file->fd;
+  throw Error("another process is writing this file").file(partial.string()).way_out("wait for it, or stop it");
 }
 
 }  // namespace
@@ -152,7 +125,7 @@ OutputFile OutputFile::create(const Path& final_path, uint64_t reserve) {
   file.final_path_ = final_path;
   file.partial_path_ = final_path;
   file.partial_path_ += ".partial";
-  file.fd_ = open_locked(file.partial_path_);
+  file.fd_ = open_partial(file.partial_path_);
   if (::ftruncate(file.fd_, 0) != 0) throw system_error("cannot truncate", file.partial_path_, errno);
   if (reserve > 0) {
     int code = EINTR;

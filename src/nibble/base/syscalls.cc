@@ -1,6 +1,7 @@
 #include "nibble/base/syscalls.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -9,7 +10,8 @@
 namespace nibble {
 
 const Syscalls& real_syscalls() {
-  static const Syscalls table{::pread, ::pwrite, ::fsync, ::posix_fallocate, ::rename, ::sync_file_range, ::statvfs};
+  static const Syscalls table{::pread,  ::pwrite,          ::fsync,   ::posix_fallocate,
+                              ::rename, ::sync_file_range, ::statvfs, ::flock};
   return table;
 }
 

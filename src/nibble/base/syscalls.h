@@ -17,6 +17,7 @@ struct Syscalls {
   int (*rename)(const char* from, const char* to);
   int (*sync_file_range)(int fd, off64_t offset, off64_t length, unsigned flags);
   int (*statvfs)(const char* path, struct ::statvfs* info);
+  int (*flock)(int fd, int operation);
 };
 
 // The table in force. Tests may replace entries while no other thread does I/O, and must put them back.

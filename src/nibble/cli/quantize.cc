@@ -93,7 +93,7 @@ void check_bit_exact(const QuantizeRequest& request) {
   SecondLevel level = SecondLevel::kNone;
   if (request.format.two_level && !request.layout.empty())
     level = parse_layout(request.layout, request.format).second_level();
-  const Quantizer checked({request.format, request.rule, request.bit_exact, level});
+  check_can_round(request, request.format, level);
 }
 
 QuantizeRequest request_of(const QuantizeArgs& args, const CommonOptions& common) {

@@ -6,14 +6,13 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/hash.h"
-#include "nibble/base/strings.h"
 #include "nibble/quantize/manifest.h"
 
 namespace nibble {
 namespace {
 
 Error another(const std::string& message) {
-  return Error(message).way_out("name another folder").way_out("--restart to replace it");
+  return std::move(Error(message).way_out("name another folder").way_out("--restart to replace it"));
 }
 
 void check_recipe(const Json& manifest, const Json& recipe, const std::string& file) {
@@ -108,36 +107,18 @@ void check_side_texts(const std::vector<std::pair<std::string, std::string>>& te
   }
 }
 
-// The weight files that the manifest names; of a damaged one, those that have the names which this program gives.
-std::vector<std::string> finished_shards(const Path& target) {
-  std::vector<std::string> names;
-  try {
-    const Json manifest = read_json(target / kManifestName, uint64_t{4} << 30);
-    for (const Json& output : manifest.at("outputs")) names.push_back(output.at("file").get<std::string>());
-  } catch (const std::exception&) {
-    names.clear();
-    for (const Path& path : list_files(target)) {
-      const std::string name = path.filename().string();
-      if (starts_with(name, "model") && path.extension() == ".safetensors") names.push_back(name);
-    }
-  }
-  // Only bare names of weights: the manifest may have been tampered with.
-  std::erase_if(names, [](const std::string& name) {
-    return name.find('/') != std::string::npos || !ends_with(name, ".safetensors");
-  });
-  return names;
-}
-
 }  // namespace
 
-void remove_finished(const Path& target) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(target / kManifestName, ignored)) return;
-  const auto shards = finished_shards(target);
-  for (const char* name : {"model.safetensors.index.json", "config.json", "hf_quant_config.json"})
-    std::filesystem::remove(target / name, ignored);
-  for (const std::string& name : shards) std::filesystem::remove(target / name, ignored);
-  std::filesystem::remove(target / kManifestName, ignored);
+Error damaged_manifest(const Path& path, const std::string& reason) {
+  return std::move(another("the target's manifest is damaged").file(path.string()).value("reason", reason));
+}
+
+Json finished_manifest(const Path& path) {
+  try {
+    return read_json(path, kManifestLimit);
+  } catch (const Error& error) {
+    throw damaged_manifest(path, error.message());
+  }
 }
 
 void check_finished(const Json& manifest, const Json& recipe, const Checkpoint& source, const OutputPlan& plan,
@@ -149,7 +130,7 @@ void check_finished(const Json& manifest, const Json& recipe, const Checkpoint& 
     check_input_files(manifest, source);
     if (younger_than(source, path)) check_input_content(manifest, source);
   } catch (const Json::exception& error) {
-    throw another("the target's manifest is damaged").file(path.string()).value("reason", error.what());
+    throw damaged_manifest(path, error.what());
   }
   check_side_texts(side_texts, target);
 }

@@ -1,13 +1,11 @@
 #include "nibble/quantize/folder_lock.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <utility>
-
+#include "nibble/base/check.h"
 #include "nibble/base/error.h"
+#include "nibble/base/file_lock.h"
+#include "nibble/base/system_error.h"
 
 namespace nibble {
 namespace {
@@ -15,41 +13,47 @@ namespace {
 constexpr const char* kLockFile = "lock";
 constexpr const char* kPresenceFile = "present";
 
+void make_folder(const Path& folder) {
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  if (code) throw system_error("cannot make the folder", folder, code.value());
+}
+
 }  // namespace
 
+// Whoever finishes removes the folder, and with it the file that others wait for.
 FolderLock::FolderLock(const Path& target) {
-  const Path path = target / kJournalFolder / kLockFile;
-  // Whoever finishes removes the folder, and with it the file that others wait for: a lock on that is none.
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    std::filesystem::create_directories(path.parent_path());
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd_ < 0 && errno == ENOENT) continue;
-    if (fd_ < 0 || ::flock(fd_, LOCK_EX) != 0) break;
-    if (is_named(fd_, path)) return;
-    ::close(std::exchange(fd_, -1));
+  const Path folder = target / kJournalFolder;
+  try {
+    const auto file =
+        open_locked(folder / kLockFile, LockKind::kExclusive, LockWait::kYes, [&folder] { make_folder(folder); });
+    NIBBLE_CHECK(file.has_value());
+    fd_ = file->fd;
+  } catch (const Error&) {
+    ::rmdir(folder.c_str());  // if nothing is in it
+    throw;
   }
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  throw Error("cannot lock the target folder").file(path.string()).way_out("check the permissions of the folder");
 }
 
-FolderLock::~FolderLock() {
-  if (fd_ >= 0) ::close(fd_);
-}
+FolderLock::~FolderLock() { ::close(fd_); }
 
-Presence::Presence(const Path& target) {
-  const Path path = target / kJournalFolder / kPresenceFile;
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd_ >= 0 && ::flock(fd_, LOCK_SH) == 0) return;
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  throw Error("cannot lock the target folder").file(path.string()).way_out("check the permissions of the folder");
+Presence::Presence(const Path& target) : path_(target / kJournalFolder / kPresenceFile) {
+  const auto file = open_locked(path_, LockKind::kShared, LockWait::kYes);
+  NIBBLE_CHECK(file.has_value());
+  fd_ = file->fd;
 }
 
 // A failed conversion loses the lock that was there, so that it is taken anew in any case. Nobody else holds one that
 // would exclude it for longer than this function runs.
-bool Presence::is_alone() const {
-  const bool alone = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
-  ::flock(fd_, LOCK_SH);
-  return alone;
+Company Presence::company() {
+  const LockState state = lock_file(fd_, path_, LockKind::kExclusive, LockWait::kNo);
+  lock_file(fd_, path_, LockKind::kShared, LockWait::kYes);
+  switch (state) {
+    case LockState::kHeld: return Company::kAlone;
+    case LockState::kBusy: return Company::kOthers;
+    case LockState::kNoLocks: break;
+  }
+  return Company::kUnknown;
 }
 
 Presence::~Presence() { ::close(fd_); }

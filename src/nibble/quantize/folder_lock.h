@@ -1,5 +1,5 @@
 // What processes that work on one target know of each other: locks on files in its journal's folder. They are released
-// when a process ends, however it ends.
+// when a process ends, however it ends. Where the file system has no locks, nothing is known of others.
 #pragma once
 
 #include "nibble/base/file.h"
@@ -8,7 +8,7 @@ namespace nibble {
 
 inline constexpr const char* kJournalFolder = ".nibble";
 
-// Held for moments: while a journal is opened, and while a target is finished.
+// Held for moments: while a journal is opened, and while a target is finished. Makes the journal's folder.
 class FolderLock {
  public:
   explicit FolderLock(const Path& target);
@@ -20,18 +20,21 @@ class FolderLock {
   int fd_ = -1;
 };
 
+enum class Company : uint8_t { kAlone, kOthers, kUnknown };
+
 // Held as long as a process works on the target: whoever would remove what others count on asks first.
 class Presence {
  public:
   // Both under a FolderLock, so that nobody comes meanwhile.
   explicit Presence(const Path& target);
-  bool is_alone() const;
+  Company company();
 
   ~Presence();
   Presence(const Presence&) = delete;
   Presence& operator=(const Presence&) = delete;
 
  private:
+  Path path_;
   int fd_ = -1;
 };
 

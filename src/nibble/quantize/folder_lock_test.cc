@@ -3,11 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <limits>
+#include <optional>
 
 #include "nibble/base/error.h"
 #include "nibble/base/log.h"
+#include "nibble/base/syscalls.h"
 #include "nibble/quantize/quantize.h"
+#include "nibble/testing/faulty_syscalls.h"
+#include "nibble/testing/folder.h"
 #include "nibble/testing/temp_dir.h"
 #include "nibble/testing/thrown_error.h"
 #include "nibble/testing/tiny.h"
@@ -15,11 +20,19 @@
 namespace nibble {
 namespace {
 
+using testing::BadLocks;
 using testing::TempDir;
 using testing::thrown_error;
 using testing::TinyCheckpoint;
 
 constexpr const char* kWeight = "model.layers.0.mlp.experts.1.up_proj.weight";
+
+// The other process, which has the lock until it is waited for.
+struct Restarting {
+  std::optional<FolderLock> lock;
+  Path manifest;
+};
+Restarting restarting;
 
 class TwoProcesses : public ::testing::Test {
  protected:
@@ -45,14 +58,86 @@ class TwoProcesses : public ::testing::Test {
 
 TEST_F(TwoProcesses, PresenceIsSeen) {
   std::filesystem::create_directories(dir_ / "target" / kJournalFolder);
-  const Presence first(dir_ / "target");
-  EXPECT_TRUE(first.is_alone());
+  Presence first(dir_ / "target");
+  EXPECT_EQ(first.company(), Company::kAlone);
   {
-    const Presence second(dir_ / "target");
-    EXPECT_FALSE(first.is_alone());
-    EXPECT_FALSE(second.is_alone());
+    Presence second(dir_ / "target");
+    EXPECT_EQ(first.company(), Company::kOthers);
+    EXPECT_EQ(second.company(), Company::kOthers);
   }
-  EXPECT_TRUE(first.is_alone());
+  EXPECT_EQ(first.company(), Company::kAlone);
+  const BadLocks none(ENOLCK);
+  EXPECT_EQ(first.company(), Company::kUnknown);
+}
+
+TEST_F(TwoProcesses, FileSystemsWithoutLocksAreWrittenTo) {
+  QuantizeRequest good = request(false);
+  quantize(good);
+  const auto expected = testing::folder_contents(dir_ / "target");
+  const BadLocks none(ENOLCK);
+  good.restart = true;
+  EXPECT_TRUE(quantize(good).finished);
+  EXPECT_EQ(testing::folder_contents(dir_ / "target"), expected);
+  std::filesystem::remove_all(dir_ / "target");
+  good.restart = false;
+  good.shard_bytes = 60'000;
+  for (uint32_t worker = 1; worker <= 3; ++worker) {
+    good.worker = worker;
+    good.workers = 3;
+    EXPECT_EQ(quantize(good).finished, worker == 3);
+  }
+  EXPECT_FALSE(exists(kJournalFolder));
+}
+
+TEST_F(TwoProcesses, WhatCannotBeLockedIsSaidWithTheReason) {
+  const QuantizeRequest good = request(false);
+  {
+    const BadLocks broken(EIO);
+    const Error error = thrown_error([&] { quantize(good); });
+    EXPECT_NE(error.message().find("Input/output error"), std::string::npos) << error.what();
+  }
+  std::filesystem::remove_all(dir_ / "target");
+  for (const char* file : {"lock", "present"}) {
+    std::filesystem::create_directories(dir_ / "target" / kJournalFolder / file);
+    const Error error = thrown_error([&] { quantize(good); });
+    EXPECT_NE(error.message().find("Is a directory"), std::string::npos) << error.what();
+    EXPECT_NE(error.file().find(file), std::string::npos) << error.what();
+    std::filesystem::remove_all(dir_ / "target");
+  }
+  std::filesystem::create_directories(dir_ / "target");
+  write_atomically(dir_ / "target" / kJournalFolder, "a file");
+  const Error error = thrown_error([&] { quantize(good); });
+  EXPECT_NE(error.message().find("cannot make the folder"), std::string::npos) << error.what();
+}
+
+// A --restart begins with a finished target and no journal: who comes then waits and looks again.
+TEST_F(TwoProcesses, AFinishedTargetIsJudgedUnderTheLock) {
+  const QuantizeRequest good = request(false);
+  quantize(good);
+  restarting.lock.emplace(dir_ / "target");
+  restarting.manifest = dir_ / "target/nibble.json";
+  syscalls().flock = [](int fd, int operation) {
+    std::filesystem::remove(restarting.manifest);  // what --restart does next
+    restarting.lock.reset();
+    syscalls().flock = real_syscalls().flock;
+    return real_syscalls().flock(fd, operation);
+  };
+  const QuantizeResult result = quantize(good);
+  syscalls() = real_syscalls();
+  EXPECT_FALSE(restarting.lock.has_value());
+  for (const std::string& note : result.notes) EXPECT_EQ(note.find("already complete"), std::string::npos) << note;
+  EXPECT_TRUE(exists("nibble.json"));
+  EXPECT_FALSE(exists(kJournalFolder));
+}
+
+TEST_F(TwoProcesses, ARefusalLeavesTheUsersFolder) {
+  std::filesystem::create_directories(dir_ / "target");
+  EXPECT_NE(thrown_error([&] { quantize(request(true)); }).message().find("infinite"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_empty(dir_ / "target"));
+  QuantizeRequest deep = request(true);
+  deep.target = dir_ / "made/for/it";
+  EXPECT_NE(thrown_error([&] { quantize(deep); }).message().find("infinite"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "made"));
 }
 
 // A run that ends with an error takes its journal with it, unless another one counts on that.

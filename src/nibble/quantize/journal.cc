@@ -10,6 +10,7 @@
 #include "nibble/base/error.h"
 #include "nibble/base/hash.h"
 #include "nibble/base/log.h"
+#include "nibble/base/system_error.h"
 #include "nibble/base/text_file.h"
 #include "nibble/quantize/request.h"
 
@@ -90,24 +91,6 @@ Json read_state(const Path& path) {
   }
 }
 
-// Of an earlier run, if its journal can be read: files of other names cannot be told from somebody else's.
-void remove_listed_shards(const Path& target, const Path& state_path) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(state_path, ignored)) return;
-  Json state;
-  try {
-    state = read_json(state_path);
-  } catch (const Error& error) {
-    log::warning(fmt::format("the journal of an earlier run is damaged, and its shards unknown: {}", error.message()));
-  }
-  if (!state.contains("shards")) return;
-  for (const auto& file : state["shards"]) {
-    const auto name = file.is_string() ? file.get<std::string>() : std::string();
-    // Only bare names: the journal may have been tampered with.
-    if (!name.empty() && name.find('/') == std::string::npos) std::filesystem::remove(target / name, ignored);
-  }
-}
-
 // The first line of a shard's record; as long whatever the hash is.
 std::string head_line(const ShardRecord& record, const Xxh3& rows) {
   return Json{{"bytes", record.bytes}, {"sha256", record.sha256}, {"rows_xxh3_128", rows.hex()}}.dump() + "\n";
@@ -144,19 +127,15 @@ ShardRecord read_record(const Path& path, const RowVisitor& visit) {
 }  // namespace
 
 Journal Journal::open(const Path& target, const Json& recipe, const Checkpoint& source,
-                      const std::vector<std::string>& shard_files, bool restart) {
+                      const std::vector<std::string>& shard_files) {
   Journal journal;
   journal.folder_ = target / kJournalFolder;
   journal.shard_files_ = shard_files;
-  const Path state_path = journal.folder_ / "run.json";
-  if (restart) {
-    remove_listed_shards(target, state_path);
-    clear_journal_folder(target);
-  }
-  std::filesystem::create_directories(journal.folder_);
+  const Path state_path = journal.folder_ / kJournalState;
   const Json state{
       {"contract", kContractVersion}, {"recipe", recipe}, {"source", source_state(source)}, {"shards", shard_files}};
-  if (std::filesystem::exists(state_path)) {
+  std::error_code ignored;
+  if (std::filesystem::exists(state_path, ignored)) {
     refuse_difference(read_state(state_path), state, "", state_path);
   } else {
     write_atomically(state_path, json_text(state));
@@ -206,8 +185,10 @@ bool Journal::all_finished() const {
 
 // The state first: without it the folder is a remnant that anybody may remove, and the result is complete.
 void Journal::remove() const {
-  std::filesystem::remove(folder_ / "run.json");
-  std::filesystem::remove_all(folder_);
+  std::error_code code;
+  std::filesystem::remove(folder_ / kJournalState, code);
+  if (!code) std::filesystem::remove_all(folder_, code);
+  if (code) throw system_error("cannot remove the journal", folder_, code.value());
 }
 
 }  // namespace nibble

@@ -17,6 +17,9 @@
 
 namespace nibble {
 
+// What the run is, in the journal's folder: without it the folder is a remnant.
+inline constexpr const char* kJournalState = "run.json";
+
 // What one finished shard leaves for the manifest, its rows apart.
 struct ShardRecord {
   uint64_t bytes = 0;
@@ -28,10 +31,10 @@ using RowVisitor = std::function<void(std::string_view row)>;
 
 class Journal {
  public:
-  // Opens or creates the journal in `target` (which must exist). Throws if it belongs to another recipe or to inputs
-  // that have changed. `restart` removes an old journal and the shards it lists first: no other process may be at work.
+  // Opens or creates the journal in `target`, under a FolderLock. Throws if it belongs to another recipe or to inputs
+  // that have changed.
   static Journal open(const Path& target, const Json& recipe, const Checkpoint& source,
-                      const std::vector<std::string>& shard_files, bool restart);
+                      const std::vector<std::string>& shard_files);
 
   std::optional<ShardRecord> finished(size_t shard) const;
   // Rows come and go one by one: those of a large shard are hundreds of megabytes. `give_rows` hands each to its

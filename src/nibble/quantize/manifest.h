@@ -46,5 +46,6 @@ uint64_t record_bytes(const Checkpoint& source, const Model& model, const Output
                       const QuantizeRequest& request, const Json& recipe);
 
 inline constexpr const char* kManifestName = "nibble.json";
+inline constexpr uint64_t kManifestLimit = uint64_t{4} << 30;  // more is none of ours
 
 }  // namespace nibble

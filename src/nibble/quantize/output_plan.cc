@@ -1,7 +1,5 @@
 #include "nibble/quantize/output_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
@@ -12,6 +10,7 @@
 #include "nibble/quantize/expert_form.h"
 #include "nibble/quantize/plan_notes.h"
 #include "nibble/quantize/routes.h"
+#include "nibble/quantize/shard_names.h"
 
 namespace nibble {
 namespace {
@@ -156,8 +155,7 @@ class Planner {
 
   void add_shard(std::vector<Unit> units, uint32_t index, size_t count) {
     OutShard shard;
-    shard.file_name =
-        count == 1 ? "model.safetensors" : fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
+    shard.file_name = shard_name(index, count);
     for (const Unit& unit : units) {
       shard.bytes_in += unit.bytes_in;
       for (const uint32_t out : unit.outs) plan_.outs[out].shard = index;

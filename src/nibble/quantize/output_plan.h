@@ -1,6 +1,6 @@
 // What will be written, in full, before anything is: every output weight with its source rows, its stored parts and
-// their places in the shards. The plan depends on the source's headers and the request alone, so every thread, worker
-// and resumed run has the same one, and bytes can be written in any order.
+// their places in the shards. The plan depends on the source's headers, its indexes of groups (act-order) and the
+// request alone, so every thread, worker and resumed run has the same one, and bytes can be written in any order.
 #pragma once
 
 #include <cstdint>
@@ -82,6 +82,7 @@ struct OutputPlan {
   std::vector<OutShard> shards;
   std::map<std::string, std::string> metadata;  // of every shard's header
   uint64_t bytes_in = 0, bytes_out = 0;
+  uint64_t act_ordered = 0;        // outputs that could be taken over as they are, but for that
   std::vector<std::string> notes;  // "2 tensors unknown to the family, copied: …"
 };
 

@@ -86,6 +86,15 @@ std::string about_exact_casts(const OutputPlan& plan, const Model& model, const 
       casts, casts == 1 ? "" : "s", format, request.rule.name());
 }
 
+// Most users of such a checkpoint have chosen it for its accuracy.
+std::string about_act_order(const OutputPlan& plan) {
+  if (plan.act_ordered == 0) return "";
+  return fmt::format(
+      "{} weight{} in the format already, but with columns grouped out of order (act-order), which no layout written "
+      "here holds: decoded, not taken over as stored",
+      plan.act_ordered, plan.act_ordered == 1 ? " is" : "s are");
+}
+
 std::string about_unknown(const OutputPlan& plan, const Model& model) {
   std::vector<std::string> unknown;
   for (const OutWeight& out : plan.outs) {
@@ -121,6 +130,7 @@ std::vector<std::string> plan_notes(const OutputPlan& plan, const Model& model, 
                                  about_routers(plan),
                                  plan.layout == nullptr ? "" : plan.layout->readers_note(model.family_name),
                                  about_exact_casts(plan, model, request),
+                                 about_act_order(plan),
                                  about_unknown(plan, model),
                                  about_large_shards(plan, request)};
   std::erase(notes, "");

@@ -15,6 +15,7 @@
 #include "nibble/base/log.h"
 #include "nibble/base/progress.h"
 #include "nibble/base/strings.h"
+#include "nibble/quantize/earlier_run.h"
 #include "nibble/quantize/finished_target.h"
 #include "nibble/quantize/journal.h"
 #include "nibble/quantize/manifest.h"
@@ -22,6 +23,7 @@
 #include "nibble/quantize/recipe.h"
 #include "nibble/quantize/shard_writer.h"
 #include "nibble/quantize/side_files.h"
+#include "nibble/quantize/target_checks.h"
 
 namespace nibble {
 namespace {
@@ -84,14 +86,15 @@ class Run {
     describe();
     if (request_.dry_run) return dry_run();
     if (already_done()) return std::move(result_);
-    check_target();
+    check_target(request_.target, source_.folder());
     NewFolders made(request_.target);  // first: only the attempt shows whether the path can be
-    check_space();
+    check_space(request_.target, plan_, bytes_beside_the_shards());
+    if (open_journal()) {
+      write_shards();
+      finish();
+      tell_rounded_casts();
+    }
     made.keep();
-    if (!open_journal()) return std::move(result_);
-    write_shards();
-    finish();
-    tell_rounded_casts();
     return std::move(result_);
   }
 
@@ -140,88 +143,69 @@ class Run {
 
   Path manifest_path() const { return request_.target / kManifestName; }
 
-  // A finished target of the same recipe and inputs is left alone.
+  Path journal_folder() const { return request_.target / kJournalFolder; }
+
+  // A finished target of the same recipe and inputs is left alone. Where there is a journal's folder somebody may have
+  // it in hand (--restart begins with what is finished), so that it is judged under the lock.
   bool already_done() {
     std::error_code ignored;
-    if (request_.restart || std::filesystem::exists(request_.target / kJournalFolder / "run.json", ignored) ||
+    if (request_.restart || !std::filesystem::exists(manifest_path(), ignored)) return false;
+    if (!std::filesystem::exists(journal_folder(), ignored)) return is_complete();
+    const FolderLock lock(request_.target);
+    return tidied_if_complete();
+  }
+
+  // Under a FolderLock.
+  bool tidied_if_complete() {
+    if (!is_complete()) return false;
+    std::error_code ignored;
+    std::filesystem::remove_all(journal_folder(), ignored);  // of a run killed at its very end
+    return true;
+  }
+
+  bool is_complete() {
+    std::error_code ignored;
+    if (request_.restart || std::filesystem::exists(journal_folder() / kJournalState, ignored) ||
         !std::filesystem::exists(manifest_path(), ignored))
       return false;
-    const Json manifest = read_json(manifest_path(), uint64_t{4} << 30);
+    const Json manifest = finished_manifest(manifest_path());
     check_finished(manifest, recipe_json(model_, plan_, request_), source_, plan_, texts_, request_.target);
     try {
       for (const auto& tensor : manifest.at("tensors")) result_.tensors.push_back(row_of(tensor));
     } catch (const Json::exception& error) {
-      throw Error("the target's manifest is damaged")
-          .file(manifest_path().string())
-          .value("reason", error.what())
-          .way_out("--restart to make it again");
+      throw damaged_manifest(manifest_path(), error.what());
     }
-    std::filesystem::remove_all(request_.target / kJournalFolder, ignored);  // of a run killed at its very end
     result_.notes.emplace_back("the target is already complete; nothing was written");
     log::info(result_.notes.back());
     result_.peak_rss_bytes = peak_rss_bytes();
     return true;
   }
 
-  void check_target() const {
-    std::error_code ignored;
-    if (!std::filesystem::exists(request_.target, ignored)) return;
-    if (!std::filesystem::is_directory(request_.target, ignored))
-      throw Error("the target is not a folder").file(request_.target.string()).way_out("name a folder");
-    if (std::filesystem::equivalent(request_.target, source_.folder(), ignored))
-      throw Error("the target is the source").file(request_.target.string()).way_out("name another folder");
-    // In this order: between the two another worker may put its journal here, or the manifest in its place.
-    const bool empty = std::filesystem::is_empty(request_.target, ignored);
-    const bool ours = std::filesystem::exists(request_.target / kJournalFolder, ignored) ||
-                      std::filesystem::exists(manifest_path(), ignored);
-    if (!ours && !empty) {
-      throw Error("the target folder holds other files")
-          .file(request_.target.string())
-          .way_out("name an empty or a new folder");
-    }
-  }
-
-  void check_space() const {
-    uint64_t needed = plan_.bytes_out + side_bytes(source_, texts_) +
-                      record_bytes(source_, model_, plan_, request_, recipe_json(model_, plan_, request_));
-    needed += index_bytes(plan_, source_);
-    std::error_code ignored;
-    for (const OutShard& shard : plan_.shards) {
-      const Path path = request_.target / shard.file_name;
-      if (std::filesystem::exists(path, ignored))
-        needed -= std::min<uint64_t>(needed, std::filesystem::file_size(path, ignored));
-      Path partial = path;
-      partial += ".partial";
-      if (std::filesystem::exists(partial, ignored))
-        needed -= std::min<uint64_t>(needed, std::filesystem::file_size(partial, ignored));
-    }
-    const uint64_t free = free_bytes(request_.target);
-    if (free >= needed) return;
-    throw Error("not enough free space for the output")
-        .file(request_.target.string())
-        .value("needed", needed)
-        .value("free", free)
-        .value("missing", needed - free)
-        .way_out("free some space")
-        .way_out("name a target on another disk");
+  uint64_t bytes_beside_the_shards() const {
+    return side_bytes(source_, texts_) + index_bytes(plan_, source_) +
+           record_bytes(source_, model_, plan_, request_, recipe_json(model_, plan_, request_));
   }
 
   // False if another worker has finished the target since this one looked: a new journal would begin it again.
   bool open_journal() {
     const FolderLock lock(request_.target);
-    if (already_done()) return false;
+    if (tidied_if_complete()) return false;
     presence_.emplace(request_.target);
-    const bool alone = presence_->is_alone();
-    if (request_.restart && !alone) {
+    const Company company = presence_->company();
+    if (request_.restart && company == Company::kOthers) {
       throw Error("another process works on this target")
           .file(request_.target.string())
           .way_out("wait for it, or stop it: then --restart");
     }
-    if (request_.restart) remove_finished(request_.target);
-    journal_ =
-        Journal::open(request_.target, recipe_json(model_, plan_, request_), source_, shard_files(), request_.restart);
-    if (alone) remove_unrecorded_shards();
+    if (request_.restart) remove_earlier_run(request_.target);
+    journal_ = Journal::open(request_.target, recipe_json(model_, plan_, request_), source_, shard_files());
+    if (nobody_else(company)) remove_unrecorded_shards();
     return true;
+  }
+
+  // Where the file system has no locks, a run that was not told of other workers takes it that there are none.
+  bool nobody_else(Company company) const {
+    return company == Company::kAlone || (company == Company::kUnknown && request_.workers == 1);
   }
 
   // They are made again, and must not take the space that this needs.
@@ -280,15 +264,14 @@ class Run {
 
   // A refusal advises other options: a journal without a shard would hold the next run to the old ones. What another
   // process is at work on stays.
-  void forget_unless_something_is_done() const {
+  void forget_unless_something_is_done() {
     std::error_code ignored;
     const FolderLock lock(request_.target);
-    if (request_.workers > 1 || !presence_->is_alone()) return;
+    if (request_.workers > 1 || !nobody_else(presence_->company())) return;
     for (const OutShard& shard : plan_.shards) {
       if (std::filesystem::exists(request_.target / shard.file_name, ignored)) return;
     }
-    std::filesystem::remove_all(request_.target / kJournalFolder, ignored);
-    std::filesystem::remove(request_.target, ignored);  // if nothing else is in it
+    std::filesystem::remove_all(journal_folder(), ignored);
   }
 
   void record(size_t s, const ShardResult& result) const {
@@ -314,9 +297,9 @@ class Run {
   void finish() {
     const FolderLock lock(request_.target);
     std::error_code ignored;
-    const bool other_finished = !std::filesystem::exists(request_.target / kJournalFolder / "run.json", ignored);
+    const bool other_finished = !std::filesystem::exists(journal_folder() / kJournalState, ignored);
     if (other_finished) {
-      std::filesystem::remove_all(request_.target / kJournalFolder, ignored);
+      std::filesystem::remove_all(journal_folder(), ignored);
     } else if (!journal_->all_finished()) {
       for (size_t s = 0; s < plan_.shards.size(); ++s) result_.shards_left += journal_->finished(s) ? 0u : 1u;
       result_.finished = result_.shards_left == 0;

@@ -1,9 +1,9 @@
 // `nibble quantize`: one checkpoint in, a verified low-bit one out; streamed, resumable, byte-reproducible.
 //
-// The plan is made from headers alone and refused before the target folder exists if anything cannot work: shapes,
-// layout, space. Then shards are written one after another (each by all threads), each appearing whole; the journal
-// remembers them; at the end come configuration, manifest and index. Same bytes for any thread count, worker count and
-// number of resumes.
+// The plan is made before weights are read, and refused before the target folder exists if anything cannot work:
+// shapes, layout, space. Then shards are written one after another (each by all threads), each appearing whole; the
+// journal remembers them; at the end come configuration, manifest and index. Same bytes for any thread count, worker
+// count and number of resumes.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 
 namespace nibble {
 
-inline constexpr int kContractVersion = 3;  // of the bytes that a recipe gives; stored in every manifest
+inline constexpr int kContractVersion = 4;  // of the bytes that a recipe gives; stored in every manifest
 inline constexpr const char* kToolVersion = "0.1.0";
 
 struct QuantizeRequest {
@@ -31,5 +31,9 @@ struct QuantizeRequest {
   int threads = 1;
   bool quiet = false;
 };
+
+// Error if weights cannot be rounded to `format` as asked: by that rule, to that library's bytes, under a second level
+// of this form.
+void check_can_round(const QuantizeRequest& request, const Format& format, SecondLevel level);
 
 }  // namespace nibble

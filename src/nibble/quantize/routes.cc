@@ -6,8 +6,9 @@
 #include <map>
 #include <unordered_map>
 
+#include "nibble/base/check.h"
 #include "nibble/base/error.h"
-#include "nibble/numerics/quantizer.h"
+#include "nibble/checkpoint/act_order.h"
 #include "nibble/numerics/recast.h"
 
 namespace nibble {
@@ -34,6 +35,7 @@ bool same_codes(const Format& a, const Format& b) {
   return a.element == b.element && a.block_rows == b.block_rows && a.block_cols == b.block_cols && a.zero == b.zero &&
          a.two_level == b.two_level && (a.scale == ScaleType::kE8M0) == (b.scale == ScaleType::kE8M0);
 }
+
 class Router {
  public:
   Router(const Checkpoint& source, const Model& model, const QuantizeRequest& request, OutputPlan* plan)
@@ -101,10 +103,8 @@ class Router {
     out.convention = plan_.layout;
     out.format = request_.format;
     out.format.scale = stored_scale(out.format.scale);
-    const bool movable = weight.format.element == out.format.element && same_codes(weight.format, out.format) &&
-                         weight.row_order == RowOrder::kPlain && !weight.opaque && movable_rows(out, weight);
     // Whatever the rule: it would choose scales again for weights that have been rounded, and only add an error.
-    if (movable) {
+    if (is_movable(out, weight) && !held_up_by_order(out)) {
       out.route = Route::kMove;
       out.action = Action::kRecast;
       out.format.scale = weight.format.scale;
@@ -119,8 +119,12 @@ class Router {
                                   weight.format.two_level ? " where its block scales allow it" : ""));
     } else {
       out.route = Route::kEncode;
-      if (!weight.format.is_dense()) add_reason(out, fmt::format("decoded from {}", weight.format.name));
+      if (!weight.format.is_dense())
+        add_reason(out, fmt::format("decoded from {}{}", weight.format.name, order_of(out)));
     }
+    // Asked again, since the type of the scales is another one now: what a layout does not know it would declare
+    // wrongly.
+    NIBBLE_CHECK(out.convention->can_write(out.format));
     out.one_scale = out.convention->one_second_scale(out.request(plan_.model_dtype));
     if (out.one_scale) {
       out.fusion = fusion_of(out.name);
@@ -144,9 +148,36 @@ class Router {
     for (const OutWeight& out : plan_.outs) {
       if (out.route != Route::kEncode) continue;
       const SecondLevel level = out.format.two_level ? out.convention->second_level() : SecondLevel::kNone;
-      const Quantizer checked({out.format, request_.rule, request_.bit_exact, level});
-      return;
+      return check_can_round(request_, out.format, level);
     }
+  }
+
+  bool is_movable(const OutWeight& out, const Weight& weight) const {
+    Format moved = out.format;
+    moved.scale = weight.format.scale;  // scales are taken over in the type that they are stored in
+    return same_codes(weight.format, out.format) && weight.row_order == RowOrder::kPlain && !weight.opaque &&
+           movable_rows(out, weight) && out.convention->can_write(moved);
+  }
+
+  // Are columns of one of its sources grouped out of order? No layout is written with an index of groups, and codes
+  // under the scales of their neighbours would be other weights. Indexes are read, since they mostly say nothing.
+  bool act_ordered(const OutWeight& out) {
+    return std::ranges::any_of(out.pieces, [this](const Piece& piece) {
+      const auto [known, added] = act_order_.try_emplace(piece.weight, false);
+      if (added) known->second = has_act_order(source_, model_.table.weights()[piece.weight]);
+      return known->second;
+    });
+  }
+
+  // Counts those it holds up.
+  bool held_up_by_order(const OutWeight& out) {
+    const bool found = act_ordered(out);
+    plan_.act_ordered += found ? 1 : 0;
+    return found;
+  }
+
+  std::string_view order_of(const OutWeight& out) {
+    return act_ordered(out) ? ", whose columns are grouped out of order (act-order)" : "";
   }
 
   // Codes can be moved row by row unless a scale covers several rows that would be torn apart.
@@ -178,16 +209,16 @@ class Router {
   void route_kept(OutWeight& out, const Weight& weight) {
     const bool reshaped = out.pieces.size() != weight.slices() || out.name != weight.name || out.shape != weight.shape;
     // The configuration describes one scheme: what is stored otherwise cannot stay as it is.
-    const bool foreign =
-        !weight.opaque && !weight.format.is_dense() &&
-        (plan_.layout == nullptr || weight.convention != plan_.layout || !same_codes(weight.format, request_.format));
+    const bool foreign = !weight.opaque && !weight.format.is_dense() &&
+                         (plan_.layout == nullptr || weight.convention != plan_.layout ||
+                          !same_codes(weight.format, request_.format) || held_up_by_order(out));
     const bool gguf = source_.container() == Container::kGguf;
     if (!weight.opaque &&
         (foreign || reshaped || gguf || weight.row_order == RowOrder::kGgufRotaryPairs || out.vector_rows)) {
       Format target = parse_format(element_name(foreign || gguf ? plan_.model_dtype : weight.format.element));
       if (foreign)
-        add_reason(out, fmt::format("decoded from {} to {}, since one output holds one scheme", weight.format.name,
-                                    target.name));
+        add_reason(out, fmt::format("decoded from {}{} to {}, since one output holds one scheme", weight.format.name,
+                                    order_of(out), target.name));
       return route_dense(out, target);
     }
     route_raw(out, weight);
@@ -201,7 +232,11 @@ class Router {
     out.route = Route::kRawCopy;
     out.pieces.resize(1);
     // Split expert stacks may make several outputs of one source; raw copies are one to one.
-    for (const Part& part : weight.parts) out.raw_tensors.push_back(part.tensor);
+    for (const Part& part : weight.parts) {
+      // Of understood weights only those get here whose index says nothing, and readers of the configuration that is
+      // written expect none.
+      if (part.kind != PartKind::kGroupIndex) out.raw_tensors.push_back(part.tensor);
+    }
   }
 
   void route_dense(OutWeight& out, const Format& target) {
@@ -217,6 +252,7 @@ class Router {
   const QuantizeRequest& request_;
   OutputPlan& plan_;
   std::unordered_map<std::string, uint32_t> fusions_;  // by key
+  std::unordered_map<uint32_t, bool> act_order_;       // by weight
 };
 
 }  // namespace

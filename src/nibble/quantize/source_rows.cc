@@ -74,7 +74,7 @@ const EncodedMatrix& SourceRows::matrix(uint32_t weight, uint64_t slice) {
                 loaded.codes);
   } else {
     loaded = read_rows(source_, source, slice, 0, source.rows());
-    if (!source.format.is_dense()) refuse_bad_scale(source_, source, slice, loaded);
+    if (!source.format.is_dense()) refuse_unusable(source_, source, slice, loaded);
   }
   if (kept_bytes_ + loaded.bytes() > keep_bytes_) forget();
   kept_bytes_ += loaded.bytes();

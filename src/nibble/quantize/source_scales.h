@@ -1,7 +1,11 @@
-// Scales of a quantized source that no reader can use: no output may carry them on, whether it moves, re-expresses or
-// decodes the weights. FORMATS.md §11.8: NaN and infinity anywhere; where elements are floating-point numbers also a
-// negative scale, a float scale of zero and a second level of zero. Block scales of a byte may be zero, and those of
-// integers have either sign where the rule makes the extreme of a block the one code without an opposite.
+// Scales and codes of a quantized source that no reader can use: no output may carry them on, whether it copies, moves,
+// re-expresses or decodes the weights. FORMATS.md §11.8: NaN and infinity anywhere, a negative scale, a float scale of
+// zero and a second level of zero. Meant are
+//   - block scales of a byte that are zero;
+//   - negative scales where a rule of the format makes the extreme of a block the one code without an opposite, the
+//     lowest: every block under a negative scale reaches it (ggml's searches for the same type may end beside it, so
+//     GGUF's are believed);
+//   - in GGUF float scales of zero, which its quantizers write for blocks of equal values.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +24,21 @@ struct BadScale {
 };
 
 // The first one by row.
-std::optional<BadScale> find_bad_scale(const EncodedMatrix& matrix);
+std::optional<BadScale> find_bad_scale(const EncodedMatrix& matrix, Container container);
 
-// Error if a slice of `weight` has one; names its tensor.
-void refuse_bad_scale(const Checkpoint& source, const Weight& weight, uint64_t slice, const EncodedMatrix& matrix);
+struct BadCode {
+  uint64_t row = 0, column = 0;
+  float value = 0;
+};
+
+// The first code that stands for no number, by row. Only floating-point elements of a byte have such codes.
+std::optional<BadCode> find_bad_code(const EncodedMatrix& matrix);
+
+// Error if a slice of `weight` has one or the other; names its tensor.
+void refuse_unusable(const Checkpoint& source, const Weight& weight, uint64_t slice, const EncodedMatrix& matrix);
+
+// Blocks of symmetric integers under a float scale of zero, which their container means and no other does: the scale
+// becomes 1 and the codes zero, as in a block of zeros that is quantized here. Their values stay.
+void replace_zero_scales(EncodedMatrix* matrix);
 
 }  // namespace nibble

@@ -5,29 +5,21 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
 
 #include "nibble/base/check.h"
 #include "nibble/base/error.h"
 #include "nibble/numerics/decode.h"
 #include "nibble/numerics/recast.h"
 #include "nibble/quantize/source_rows.h"
+#include "nibble/quantize/source_scales.h"
 #include "nibble/quantize/unify_scales.h"
 #include "nibble/quantize/unit_errors.h"
+#include "nibble/quantize/unit_steps.h"
 
 namespace nibble {
 namespace {
 
 constexpr uint64_t kRowCut = 128;  // cuts lie on multiples of the tallest block
-
-// One slice of one output; `index` is its place in unit.outs.
-struct Task {
-  uint32_t out = 0;
-  size_t index = 0;
-  uint64_t slice = 0;
-};
-// Slices that share a second-level scale.
-using Step = std::vector<Task>;
 
 class UnitEncoder {
  public:
@@ -37,9 +29,9 @@ class UnitEncoder {
   }
 
   UnitResult run() {
-    for (const Step& step : steps()) run_step(step);
+    for (const Step& step : steps_of(*c_.plan, unit_)) run_step(step);
     rows_.forget();
-    result_.tensor_hashes = rows_.finish_hashes(source_weights());
+    result_.tensor_hashes = rows_.finish_hashes(source_weights(*c_.plan, unit_));
     if (c_.progress) c_.progress(unit_.bytes_in - std::min(unit_.bytes_in, reported_));
     return std::move(result_);
   }
@@ -48,42 +40,6 @@ class UnitEncoder {
   const OutWeight& out(const Task& task) const { return c_.plan->outs[task.out]; }
   const Weight& first_source(const Task& task) const { return nibble::first_source(*c_.model, out(task)); }
   OutResult& result(const Task& task) { return result_.outs[task.index]; }
-
-  std::vector<uint32_t> source_weights() const {
-    std::set<uint32_t> weights;
-    for (const uint32_t out : unit_.outs) {
-      for (const Piece& piece : c_.plan->outs[out].pieces) weights.insert(piece.weight);
-    }
-    return {weights.begin(), weights.end()};
-  }
-
-  // In the order of the source's slices, so that sources are read front to back.
-  std::vector<Step> steps() const {
-    std::map<std::pair<uint32_t, uint64_t>, size_t> by_fusion;
-    std::vector<std::pair<std::pair<uint64_t, uint32_t>, Step>> steps;
-    for (size_t index = 0; index < unit_.outs.size(); ++index) {
-      const uint32_t o = unit_.outs[index];
-      const OutWeight& weight = c_.plan->outs[o];
-      const uint64_t slices = weight.route == Route::kRawCopy ? 1 : weight.slices();
-      for (uint64_t slice = 0; slice < slices; ++slice) {
-        const Task task{o, index, slice};
-        if (weight.fusion != 0) {
-          const auto [it, added] = by_fusion.try_emplace({weight.fusion, weight.one_scale ? 0 : slice}, steps.size());
-          if (!added) {
-            steps[it->second].second.push_back(task);
-            continue;
-          }
-        }
-        const uint64_t source_slice = weight.route == Route::kRawCopy ? 0 : pieces_of(weight, slice).front().slice;
-        steps.push_back({{source_slice, o}, {task}});
-      }
-    }
-    std::stable_sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<Step> ordered;
-    ordered.reserve(steps.size());
-    for (auto& [key, step] : steps) ordered.push_back(std::move(step));
-    return ordered;
-  }
 
   void run_step(const Step& step) {
     switch (out(step.front()).route) {
@@ -98,11 +54,20 @@ class UnitEncoder {
   // ---- raw copies
   void copy_raw(const Task& task) {
     const OutWeight& weight = out(task);
+    check_raw(weight.pieces.front().weight);
     for (uint32_t part = 0; part < weight.raw_tensors.size(); ++part) {
       rows_.copy_tensor(
           weight.raw_tensors[part], c_.chunk_bytes,
           [&](uint64_t offset, std::span<const std::byte> bytes) { sink_(task.out, part, offset, bytes); });
     }
+  }
+
+  // What is copied as it is stored need not be understood, but what is understood is looked at as on every other route.
+  void check_raw(uint32_t index) {
+    const Weight& weight = c_.model->table.weights()[index];
+    if (weight.opaque || weight.format.is_dense() || weight.elements() == 0) return;
+    for (uint64_t slice = 0; slice < weight.slices(); ++slice) rows_.hold(index, slice);
+    rows_.forget();
   }
 
   uint64_t chunk_rows(const OutWeight& weight) const {
@@ -268,7 +233,11 @@ class UnitEncoder {
 
   void move(const Step& step) {
     std::vector<EncodedMatrix> matrices;
-    for (const Task& task : step) matrices.push_back(encoded(task));
+    for (const Task& task : step) {
+      matrices.push_back(encoded(task));
+      NIBBLE_CHECK(matrices.back().column_group.empty());  // there is no place for it
+      replace_zero_scales(&matrices.back());
+    }
     if (c_.request->unify_scales && out(step.front()).format.two_level) {
       const auto reports = unify_second_level(matrices);
       for (size_t i = 0; i < step.size(); ++i) {

@@ -98,6 +98,8 @@ ssize_t small_pwrite(int fd, const void* buffer, size_t count, off_t offset) {
   return done;
 }
 
+int bad_flock(int /*fd*/, int /*operation*/) { return fail(); }
+
 ssize_t bad_byte_pread(int fd, void* buffer, size_t count, off_t offset) {
   const auto begin = static_cast<uint64_t>(offset);
   if (begin > state.bad_offset || begin + count <= state.bad_offset)
@@ -145,6 +147,13 @@ SmallDisk::SmallDisk(uint64_t bytes) {
 SmallDisk::~SmallDisk() { syscalls() = real_syscalls(); }
 
 uint64_t SmallDisk::written() const { return state.written; }
+
+BadLocks::BadLocks(int error_number) {
+  state.error_number = error_number;
+  syscalls().flock = bad_flock;
+}
+
+BadLocks::~BadLocks() { syscalls() = real_syscalls(); }
 
 BadByte::BadByte(uint64_t offset) {
   state.bad_offset = offset;

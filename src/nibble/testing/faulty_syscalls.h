@@ -49,6 +49,15 @@ class SmallDisk {
   uint64_t written() const;
 };
 
+// A file system that answers every flock with this error number: ENOLCK where there are no locks.
+class BadLocks {
+ public:
+  explicit BadLocks(int error_number);
+  ~BadLocks();
+  BadLocks(const BadLocks&) = delete;
+  BadLocks& operator=(const BadLocks&) = delete;
+};
+
 // Reads that touch byte `offset` of a file fail with EIO; those before it end short of it, as a disk's would.
 class BadByte {
  public:

@@ -49,13 +49,14 @@ class Deepseek final : public Convention {
 
   bool can_write(const Format& format) const override {
     return format.element == Element::kE4M3 && format.block_rows == 128 && format.block_cols == 128 &&
-           (format.scale == ScaleType::kF32 || format.scale == ScaleType::kE8M0);
+           format.scale != ScaleType::kNone && format.scale != ScaleType::kE4M3;
   }
   bool is_own_layout_of(std::string_view family, const Format& format) const override {
     return family == "deepseek_v3" && can_write(format);
   }
 
-  // Scales are F32 even where all are powers of two: that is how DeepSeek-V3.1 and V3.2 were released.
+  // Scales are F32 even where all are powers of two: that is how DeepSeek-V3.1 and V3.2 were released. Those of 16
+  // bits, which come from other layouts and writers, are widened as well: float32 holds each of them.
   std::vector<PartDecl> declare(const WriteRequest& request) const override {
     const RequestShape shape = request_shape(request);
     const bool named = request.name != module_of(request.name);
@@ -68,7 +69,7 @@ class Deepseek final : public Convention {
   std::vector<PartRun> emit(const WriteRequest& request, uint64_t slice, uint64_t row_begin,
                             const EncodedView& rows) const override {
     PartRun scales = scale_run(request, 1, slice, row_begin, rows);
-    if (request.format.scale == ScaleType::kE8M0) widen(&scales);
+    if (request.format.scale != ScaleType::kF32) widen(request.format.scale, &scales);
     return {code_run(request, 0, slice, row_begin, rows), std::move(scales)};
   }
 
@@ -90,14 +91,13 @@ class Deepseek final : public Convention {
   }
 
  private:
-  static void widen(PartRun* scales) {
-    std::vector<std::byte> wide(scales->bytes.size() * sizeof(float));
-    for (size_t i = 0; i < scales->bytes.size(); ++i) {
-      const float value = scale_value(ScaleType::kE8M0, &scales->bytes[i]);
-      std::memcpy(wide.data() + i * sizeof(float), &value, sizeof(float));
-    }
-    scales->offset *= sizeof(float);
-    scales->bytes = std::move(wide);
+  static void widen(ScaleType type, PartRun* scales) {
+    const uint64_t width = scale_type_bytes(type);
+    std::vector<float> values(scales->bytes.size() / width);
+    scale_values(type, scales->bytes.data(), values.size(), values.data());
+    scales->offset = scales->offset / width * sizeof(float);
+    scales->bytes.resize(values.size() * sizeof(float));
+    if (!values.empty()) std::memcpy(scales->bytes.data(), values.data(), scales->bytes.size());
   }
 };
 

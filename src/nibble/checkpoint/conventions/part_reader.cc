@@ -92,7 +92,7 @@ std::vector<uint32_t> read_group_index(const Checkpoint& checkpoint, const Store
   const auto unused = [](int64_t g) { return g == -1; };
   if (std::all_of(stored.begin(), stored.end(), unused)) return {};
   std::vector<uint32_t> out(stored.size());
-  bool ascending = group_size > 0;
+  bool ascending = true;
   for (size_t k = 0; k < stored.size(); ++k) {
     if (stored[k] < 0 || static_cast<uint64_t>(stored[k]) >= groups) {
       throw Error("a group index points past the scales")
@@ -104,7 +104,7 @@ std::vector<uint32_t> read_group_index(const Checkpoint& checkpoint, const Store
           .way_out("download the file again; if it is whole, the checkpoint was written wrongly");
     }
     out[k] = static_cast<uint32_t>(stored[k]);
-    ascending = ascending && out[k] == k / group_size;
+    ascending = ascending && out[k] == (group_size == 0 ? 0 : k / group_size);
   }
   if (ascending) out.clear();
   return out;

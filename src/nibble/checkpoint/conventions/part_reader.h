@@ -29,8 +29,9 @@ void read_canonical_scales(const Checkpoint& checkpoint, const Weight& weight, u
 float read_float(const Checkpoint& checkpoint, const StoredTensor& tensor, uint64_t slice);
 // All of an integer tensor (I8 U8 I16 I32 U32 I64 U64), as int64.
 std::vector<int64_t> read_integers(const Checkpoint& checkpoint, const StoredTensor& tensor);
-// The scale column of every weight column, checked to be below `groups`. Empty if every column's is k / group_size
-// (decode needs none then) or all are -1, the field's spelling of "not used".
+// The scale column of every weight column, checked to be below `groups`. Empty if every column's is k / group_size, or
+// 0 where whole rows share (group_size 0): decode needs none then; or if all are -1, the field's spelling of "not
+// used".
 std::vector<uint32_t> read_group_index(const Checkpoint& checkpoint, const StoredTensor& tensor, uint64_t groups,
                                        uint64_t group_size);
 

@@ -168,6 +168,10 @@ TEST(RoundTrip, Deepseek) {
     round_trip("deepseek", parse_format("fp8-block"), rule, "x.experts.gate_up_proj", {2, 200, 130});
   }
   round_trip("deepseek", with_scale("fp8-block", ScaleType::kE8M0), "fp8.ue8m0", "a.weight", {300, 320});
+  for (const ScaleType short_scale : {ScaleType::kBF16, ScaleType::kF16}) {
+    round_trip("deepseek", with_scale("fp8-block", short_scale), "", "a.weight", {300, 320});
+    round_trip("deepseek", with_scale("fp8-block", short_scale), "", "x.experts.gate_up_proj", {2, 200, 130});
+  }
 }
 
 TEST(RoundTrip, Dense) {
