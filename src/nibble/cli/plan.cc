@@ -16,6 +16,8 @@
 namespace nibble {
 namespace {
 
+constexpr uint64_t kMostGpus = 65536;
+
 struct PlanArgs {
   PlanRequest request;
   std::string kv{cache_types().front().name}, target = "latency", emit, html;
@@ -39,7 +41,7 @@ void add_machines(CLI::App& app, PlanArgs* args) {
   app.add_option("--gpu", request.gpu, "a GPU or CPU of the catalog, or a file that `nibble bench --calibrate` wrote")
       ->capture_default_str()
       ->type_name("NAME");
-  const CLI::Range many(uint64_t{1}, uint64_t{65536});
+  const CLI::Range many(uint64_t{1}, kMostGpus);
   app.add_option("--gpus", request.gpus, "how many of them (default: as many as the weights take)")
       ->check(many)
       ->type_name("N");
@@ -128,6 +130,11 @@ void check_usage(const PlanRequest& request) {
     throw UsageError(Error("a layout needs a model's shapes").way_out("name a configuration instead of --total"));
   const uint64_t dp = request.dp.value_or(1);
   const uint64_t product = request.tp.value_or(1) * request.pp.value_or(1) * dp;
+  if (product > kMostGpus || request.ep.value_or(1) > kMostGpus)
+    throw UsageError(Error("more GPUs than a plan is made for")
+                         .value("tp x pp x dp", product)
+                         .value("most", kMostGpus)
+                         .way_out("plan for one of several equal groups"));
   if (request.gpus != 0 && request.gpus % product != 0)
     throw UsageError(Error("--tp, --pp and --dp do not divide --gpus")
                          .value("gpus", request.gpus)
@@ -153,7 +160,7 @@ int run_plan(PlanArgs& args, const CommonOptions& common) {
     if (!launch.empty()) json["launch"] = launch;
     print_json(json);
   } else {
-    print_out(launch.empty() ? plan_text(plan) : launch);
+    print_out(launch.empty() ? plan_text(plan, !common.quiet) : launch);
   }
   return plan.fits ? kExitDone : kExitRefused;
 }

@@ -63,11 +63,11 @@ LayerCost cost_of(const ModelSpec& spec, const LayerSpec& layer, bool decode) {
   return cost;
 }
 
-double decode_flops(const LayerCost& cost, double tokens) {
+AttentionFlops decode_flops(const LayerCost& cost, double tokens) {
   double entries = tokens / cost.tokens_per_entry;
   if (cost.most_entries > 0) entries = std::min(entries, cost.most_entries);
-  return cost.fixed + cost.per_entry * entries + cost.per_window_token * std::min(tokens, cost.window) +
-         cost.per_index_key * tokens / cost.tokens_per_key;
+  return {cost.fixed + cost.per_entry * entries + cost.per_window_token * std::min(tokens, cost.window),
+          cost.per_index_key * tokens / cost.tokens_per_key};
 }
 
 // Sum over n = 1 … tokens of min(n / step, most), as if n were continuous (most 0: no bound).
@@ -76,25 +76,33 @@ double sum_of_min(double tokens, double step, double most) {
   return knee * (knee + 1) / 2 / step + (tokens - knee) * most;
 }
 
-double prefill_flops(const LayerCost& cost, double tokens) {
-  double flops = cost.fixed * tokens + cost.per_entry * sum_of_min(tokens, cost.tokens_per_entry, cost.most_entries) +
-                 cost.per_index_key * sum_of_min(tokens, cost.tokens_per_key, 0);
-  if (cost.window > 0) flops += cost.per_window_token * sum_of_min(tokens, 1, cost.window);
+AttentionFlops prefill_flops(const LayerCost& cost, double tokens) {
+  AttentionFlops flops;
+  flops.heads = cost.fixed * tokens + cost.per_entry * sum_of_min(tokens, cost.tokens_per_entry, cost.most_entries);
+  if (cost.window > 0) flops.heads += cost.per_window_token * sum_of_min(tokens, 1, cost.window);
+  flops.indexer = cost.per_index_key * sum_of_min(tokens, cost.tokens_per_key, 0);
   return flops;
+}
+
+AttentionFlops sum_of_layers(const ModelSpec& spec, bool decode, double tokens) {
+  AttentionFlops sum;
+  for (const LayerSpec& layer : spec.layers) {
+    const LayerCost cost = cost_of(spec, layer, decode);
+    const AttentionFlops flops = decode ? decode_flops(cost, tokens) : prefill_flops(cost, tokens);
+    sum.heads += flops.heads;
+    sum.indexer += flops.indexer;
+  }
+  return sum;
 }
 
 }  // namespace
 
-double decode_attention_flops(const ModelSpec& spec, uint64_t tokens) {
-  double flops = 0;
-  for (const LayerSpec& layer : spec.layers) flops += decode_flops(cost_of(spec, layer, true), of(tokens));
-  return flops;
+AttentionFlops decode_attention_flops(const ModelSpec& spec, uint64_t tokens) {
+  return sum_of_layers(spec, true, of(tokens));
 }
 
-double prefill_attention_flops(const ModelSpec& spec, uint64_t tokens) {
-  double flops = 0;
-  for (const LayerSpec& layer : spec.layers) flops += prefill_flops(cost_of(spec, layer, false), of(tokens));
-  return flops;
+AttentionFlops prefill_attention_flops(const ModelSpec& spec, uint64_t tokens) {
+  return sum_of_layers(spec, false, of(tokens));
 }
 
 }  // namespace nibble

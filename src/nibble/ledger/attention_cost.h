@@ -14,9 +14,15 @@
 
 namespace nibble {
 
+// Heads are shared out by tensor parallelism, the indexer is every GPU's own.
+struct AttentionFlops {
+  double heads = 0, indexer = 0;
+  double sum() const { return heads + indexer; }
+};
+
 // One new token behind `tokens` others.
-double decode_attention_flops(const ModelSpec& spec, uint64_t tokens);
+AttentionFlops decode_attention_flops(const ModelSpec& spec, uint64_t tokens);
 // All of a prompt of `tokens` tokens, each reading those before it.
-double prefill_attention_flops(const ModelSpec& spec, uint64_t tokens);
+AttentionFlops prefill_attention_flops(const ModelSpec& spec, uint64_t tokens);
 
 }  // namespace nibble

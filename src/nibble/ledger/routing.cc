@@ -61,6 +61,17 @@ double Routing::busiest_share(double tokens, uint64_t ranks) const {
   return std::clamp(expectation / static_cast<double>(held), mean, 1.0);
 }
 
+double Routing::rank_load(uint64_t ranks) const {
+  if (ranks <= 1 || probability_.size() == 1) return 1;
+  double sum = 0;
+  double first = 0;
+  for (size_t i = 0; i < probability_.size(); ++i) {
+    sum += probability_[i];
+    if (i % ranks == 0) first += probability_[i];
+  }
+  return std::max(1.0, first * static_cast<double>(ranks) / sum);
+}
+
 double Routing::distinct(double tokens) const { return share(tokens) * static_cast<double>(experts_); }
 
 double Routing::imbalance() const {

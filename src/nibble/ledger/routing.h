@@ -22,6 +22,8 @@ class Routing {
   // Of `ranks` that hold an equal number of experts each, the busiest one's share of its own: the expectation of the
   // largest of so many binomial numbers. With 1 rank it is share().
   double busiest_share(double tokens, uint64_t ranks) const;
+  // Tokens that the busiest of `ranks` ranks gets over the average, experts dealt out by popularity in turn.
+  double rank_load(uint64_t ranks) const;
   // Expected tokens of the busiest expert over those of an average one.
   double imbalance() const;
 

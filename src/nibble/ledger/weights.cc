@@ -37,15 +37,23 @@ void check_block(const WeightItem& item) {
 
 }  // namespace
 
+// Of three dimensions only stacks and convolutions are left, and those are no projection of an MLP.
+bool WeightItem::is_matrix_stack() const {
+  if (param.shape.size() != 3) return false;
+  if (is_stack()) return true;
+  return param.projection == Projection::kGate || param.projection == Projection::kUp ||
+         param.projection == Projection::kGateUp || param.projection == Projection::kDown;
+}
+
 uint64_t WeightItem::rows() const {
   const auto& shape = param.shape;
-  const size_t lead = is_stack() ? 1 : 0;
+  const size_t lead = is_matrix_stack() || is_stack() ? 1 : 0;
   return shape.size() >= lead + 2 ? shape[lead] : 1;
 }
 
 uint64_t WeightItem::cols() const {
   const auto& shape = param.shape;
-  const size_t lead = is_stack() ? 1 : 0;
+  const size_t lead = is_matrix_stack() || is_stack() ? 1 : 0;
   if (shape.size() <= lead) return 1;
   uint64_t cols = 1;
   for (size_t i = shape.size() >= lead + 2 ? lead + 1 : lead; i < shape.size(); ++i)
@@ -61,13 +69,15 @@ std::vector<WeightItem> weigh(const ModelSpec& spec, std::vector<ParamSpec> para
     if (!param.counted) continue;
     WeightItem item;
     item.param = std::move(param);
-    const bool matrix = item.param.shape.size() == (item.is_stack() ? 3U : 2U);  // convolutions are no matrices
+    const bool matrix =
+        item.is_matrix_stack() || (item.param.shape.size() == 2 && !item.is_stack());  // convolutions are no matrices
     const auto format = matrix && keep16(item.param) != Keep16::kAlways ? format_of(item.param) : std::nullopt;
     item.format = format.value_or(dense);
     if (format) check_block(item);
     item.elements = checked(checked_product(item.param.shape), item.param);
     const auto one = item.format.stored_bytes(item.rows(), item.cols());
-    item.bytes = checked(one ? checked_mul(*one, item.experts()) : std::nullopt, item.param);
+    item.bytes =
+        checked(one ? checked_mul(*one, item.is_stack() ? item.experts() : item.matrices()) : std::nullopt, item.param);
     items.push_back(std::move(item));
   }
   return items;

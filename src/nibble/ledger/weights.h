@@ -23,6 +23,9 @@ struct WeightItem {
 
   bool is_stack() const { return param.fusion != Fusion::kNone; }
   uint64_t experts() const { return is_stack() ? param.shape[0] : 1; }
+  // Matrices in one tensor: routed experts, or shared ones that a family stacks.
+  uint64_t matrices() const { return is_matrix_stack() ? param.shape[0] : 1; }
+  bool is_matrix_stack() const;
   // Of one matrix; a vector is one row.
   uint64_t rows() const;
   uint64_t cols() const;

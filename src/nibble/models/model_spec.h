@@ -154,6 +154,7 @@ struct ModelSpec {
   bool values_are_keys = false;  // layers without a window have no v_proj, their values are the keys (Gemma-4)
   QkNorm qk_norm = QkNorm::kNone;
   uint64_t mtp_layers = 0;
+  uint64_t mtp_layers_per_step = 1;  // that draft one token together (Nemotron-H: attention and experts are layers)
   // Parameters that the published counts of the model have beyond its tensors (negative: that they leave out). Families
   // say which.
   int64_t published_difference = 0;

@@ -43,7 +43,8 @@ enum class Projection : uint8_t {
   kQb,
   kKva,
   kKvb,
-  kHeads,  // other inputs of an attention's heads, whose rows are the heads' in turn: gates, decays, Mamba-2's projection
+  kHeads,  // other inputs of an attention's heads, whose rows are the heads' in turn: gates, decays, Mamba-2's
+           // projection
   kOther
 };
 

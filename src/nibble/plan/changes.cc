@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 
@@ -15,6 +16,7 @@ namespace nibble {
 namespace {
 
 constexpr size_t kProposals = 3;
+constexpr uint64_t kMostSearched = 4096;  // GPUs
 
 class Proposer {
  public:
@@ -124,10 +126,18 @@ class Proposer {
     }
     PlanRequest free = plan_.request;
     free.tp = free.ep = free.pp = free.dp = std::nullopt;
-    for (uint64_t gpus = plan_.gpus * 2; gpus <= 64 * plan_.request.gpus_per_machine; gpus *= 2) {
+    for (uint64_t gpus = plan_.gpus * 2; gpus <= std::min(64 * plan_.request.gpus_per_machine, kMostSearched);
+         gpus *= 2) {
       const auto made = fits(free, device, gpus);
-      if (made) return add(fmt::format("{}--gpus {}", option, gpus), *made);
+      if (made) return add(fmt::format("{}--gpus {}{}", option, gpus, layout_options(made->layout)), *made);
     }
+  }
+
+  // What a layout that was asked for has to become.
+  std::string layout_options(const Layout& layout) const {
+    const PlanRequest& asked = plan_.request;
+    if (!asked.tp && !asked.ep && !asked.pp && !asked.dp) return "";
+    return fmt::format(" --tp {} --ep {} --pp {} --dp {}", layout.tp, layout.ep, layout.pp, layout.dp);
   }
 
   bool is_larger(const Device& device) const {

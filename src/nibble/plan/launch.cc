@@ -18,9 +18,35 @@ double memory_share(const Plan& plan) {
   return std::clamp(1 - graphs / static_cast<double>(memory.capacity) - 0.05, 0.1, 0.95);
 }
 
+// The weights as they lie there, not those that quantize would make of them.
+bool is_source(const Plan& plan) {
+  const FormatRow& row = plan.rows[plan.detail];
+  return row.format == "released" || (plan.subject->released.empty() && plan.detail_is_dense);
+}
+
+std::string model_of(const Plan& plan) {
+  return is_source(plan) ? plan.subject->name : plan.subject->name + "-" + plan.rows[plan.detail].format;
+}
+
 std::string comment(const Plan& plan, const char* command) {
-  return fmt::format("# {}\n# {} on {} x {}: {}, {}\n", command, printable(plan.subject->name), plan.gpus,
-                     plan.device.title, plan.rows[plan.detail].title, plan.chosen->layout.name());
+  const PlanRequest& request = plan.request;
+  const FormatRow& row = plan.rows[plan.detail];
+  std::string text = fmt::format("# {}\n# {} on {} x {}: {}, {}\n", command, printable(plan.subject->name), plan.gpus,
+                                 plan.device.title, row.title, plan.chosen->layout.name());
+  if (!is_source(plan))
+    text += fmt::format("# The weights planned for are made by: nibble quantize {} {} --format {}\n",
+                        printable(plan.subject->name), model_of(plan), row.format);
+  if (!plan.subject->is_folder)
+    text += "# `model`: put the folder of the checkpoint, or its name on the hub, in place of this name.\n";
+  if (plan.gpus > request.gpus_per_machine)
+    text += fmt::format("# {} machines: start it on each, with the engine's own options for the first one's address.\n",
+                        (plan.gpus + request.gpus_per_machine - 1) / request.gpus_per_machine);
+  for (const std::string& note : plan.notes) text += fmt::format("# {}\n", printable(note));
+  return text;
+}
+
+uint64_t sequences_of(const Plan& plan) {
+  return plan.chosen->most_sequences != 0 ? plan.chosen->most_sequences : plan.request.concurrency;
 }
 
 // A YAML scalar that no reader takes for anything but a string.
@@ -44,15 +70,15 @@ std::string vllm(const Plan& plan) {
   const PlanRequest& request = plan.request;
   const Layout& layout = plan.chosen->layout;
   std::string text = comment(plan, "vllm serve --config FILE");
-  text += fmt::format("model: {}\ntensor-parallel-size: {}\n", quoted(plan.subject->name), layout.tp);
+  text += fmt::format("model: {}\ntensor-parallel-size: {}\n", quoted(model_of(plan)), layout.tp);
   if (layout.pp > 1) text += fmt::format("pipeline-parallel-size: {}\n", layout.pp);
   if (layout.dp > 1) text += fmt::format("data-parallel-size: {}\n", layout.dp);
   if (layout.ep > 1) text += "enable-expert-parallel: true\n";
   text += fmt::format("max-model-len: {}\nmax-num-seqs: {}\nmax-num-batched-tokens: {}\n", request.context,
-                      (request.concurrency + layout.dp - 1) / layout.dp, kPrefillChunk);
+                      (sequences_of(plan) + layout.dp - 1) / layout.dp, kPrefillChunk);
   text += fmt::format("gpu-memory-utilization: {:.2f}\n", memory_share(plan));
   if (const auto type = cache_type(request); !type.vllm.empty()) text += fmt::format("kv-cache-dtype: {}\n", type.vllm);
-  if (request.draft != 0)
+  if (request.draft != 0 && plan.subject->counts.mtp != 0)
     text +=
         fmt::format("speculative-config: '{{\"method\": \"mtp\", \"num_speculative_tokens\": {}}}'\n", request.draft);
   return text;
@@ -63,18 +89,18 @@ std::string sglang(const Plan& plan) {
   const Layout& layout = plan.chosen->layout;
   std::string text = comment(plan, "python -m sglang.launch_server --config FILE");
   // Its tp-size counts all GPUs of a stage; dp-size of them share out the attention.
-  text += fmt::format("model-path: {}\ntp-size: {}\n", quoted(plan.subject->name), layout.stage_gpus());
+  text += fmt::format("model-path: {}\ntp-size: {}\n", quoted(model_of(plan)), layout.stage_gpus());
   if (layout.pp > 1) text += fmt::format("pp-size: {}\n", layout.pp);
   if (layout.dp > 1) text += fmt::format("dp-size: {}\nenable-dp-attention: true\n", layout.dp);
   if (layout.ep > 1) text += fmt::format("ep-size: {}\n", layout.ep);
   if (plan.gpus > request.gpus_per_machine)
     text += fmt::format("nnodes: {}\n", (plan.gpus + request.gpus_per_machine - 1) / request.gpus_per_machine);
   text += fmt::format("context-length: {}\nmax-running-requests: {}\nchunked-prefill-size: {}\n", request.context,
-                      request.concurrency, kPrefillChunk);
+                      sequences_of(plan), kPrefillChunk);
   text += fmt::format("mem-fraction-static: {:.2f}\n", memory_share(plan));
   if (const auto type = cache_type(request); !type.sglang.empty())
     text += fmt::format("kv-cache-dtype: {}\n", type.sglang);
-  if (request.draft != 0)
+  if (request.draft != 0 && plan.subject->counts.mtp != 0)
     text += fmt::format(
         "speculative-algorithm: EAGLE\nspeculative-num-steps: {}\nspeculative-eagle-topk: 1\n"
         "speculative-num-draft-tokens: {}\n",
@@ -84,8 +110,10 @@ std::string sglang(const Plan& plan) {
 
 }  // namespace
 
-bool can_launch(Engine engine, const Layout& layout) {
-  return engine != Engine::kVllm || layout.ep == 1 || layout.ep == layout.stage_gpus();
+bool can_launch(Engine engine, const Layout& layout, bool has_experts) {
+  if (engine == Engine::kNone || !has_experts) return true;
+  if (layout.ep == 1) return layout.dp == 1;
+  return engine == Engine::kSglang || layout.ep == layout.stage_gpus();
 }
 
 std::string launch_config(const Plan& plan, Engine engine) {

@@ -85,6 +85,38 @@ void LayoutRules::check_counts(const Layout& layout, std::vector<LayoutRefusal>*
                     {legal_way("EP", layout.stage_gpus(), 1)}});
 }
 
+// Numbers of parts that leave blocks and heads whole.
+std::vector<uint64_t> LayoutRules::legal_tp(const Axis& axis) const {
+  std::vector<uint64_t> legal = legal_parts(axis.width, axis.block);
+  std::erase_if(legal, [&](uint64_t tp) {
+    const bool heads =
+        std::all_of(heads_.begin(), heads_.end(), [&](const auto& kind) { return kind.second % tp == 0; });
+    const bool keys = std::all_of(kv_heads_.begin(), kv_heads_.end(),
+                                  [&](uint64_t count) { return count == 0 || count % tp == 0 || tp % count == 0; });
+    return !heads || !keys;
+  });
+  return legal;
+}
+
+std::vector<std::string> LayoutRules::ways_out(const Axis& axis, uint64_t parts) const {
+  std::vector<std::string> ways;
+  if (axis.expert) {
+    ways.push_back(legal_way("parts of an expert (TP without EP):", axis.width, axis.block));
+    ways.push_back(legal_way("whole experts by expert parallelism: EP", experts_, 1));
+  } else {
+    ways.push_back(fmt::format("TP {}", list(legal_tp(axis))));
+  }
+  if (axis.block > 1 && axis.width % axis.block == 0 && axis.width >= parts * axis.block) {
+    const uint64_t blocks = axis.width / axis.block;
+    ways.push_back(fmt::format("uneven parts of whole blocks: {} or {} of {} blocks a GPU", blocks / parts,
+                               blocks / parts + 1, blocks));
+  }
+  const uint64_t step = parts * axis.block;
+  ways.push_back(fmt::format("pad {} to {} with zero codes and scales of their own", axis.width,
+                             (axis.width + step - 1) / step * step));
+  return ways;
+}
+
 void LayoutRules::check_axis(const Axis& axis, const Layout& layout, std::vector<LayoutRefusal>* out) const {
   const uint64_t parts = axis.expert          ? layout.expert_parts()
                          : axis.kv_heads != 0 ? key_value_parts(axis.kv_heads, layout.tp)
@@ -106,17 +138,7 @@ void LayoutRules::check_axis(const Axis& axis, const Layout& layout, std::vector
                     {"local", number(local)},
                     {"block", number(axis.block)},
                     {"remainder", number(whole ? local % axis.block : axis.width % parts)}};
-  refusal.ways_out.push_back(
-      legal_way(axis.expert ? "parts of an expert (TP without EP):" : "TP", axis.width, axis.block));
-  if (axis.expert) refusal.ways_out.push_back(legal_way("whole experts by expert parallelism: EP", experts_, 1));
-  if (axis.block > 1 && axis.width >= parts * axis.block) {
-    const uint64_t blocks = axis.width / axis.block;
-    refusal.ways_out.push_back(fmt::format("uneven parts of whole blocks: {} or {} of {} blocks a GPU", blocks / parts,
-                                           blocks / parts + 1, blocks));
-  }
-  const uint64_t step = parts * axis.block;
-  refusal.ways_out.push_back(fmt::format("pad {} to {} with zero codes and scales of their own", axis.width,
-                                         (axis.width + step - 1) / step * step));
+  refusal.ways_out = ways_out(axis, parts);
   out->push_back(std::move(refusal));
 }
 

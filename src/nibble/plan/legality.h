@@ -36,6 +36,8 @@ class LayoutRules {
     bool expert;
     std::string format;
   };
+  std::vector<uint64_t> legal_tp(const Axis& axis) const;
+  std::vector<std::string> ways_out(const Axis& axis, uint64_t parts) const;
   void check_axis(const Axis& axis, const Layout& layout, std::vector<LayoutRefusal>* out) const;
   void check_counts(const Layout& layout, std::vector<LayoutRefusal>* out) const;
 

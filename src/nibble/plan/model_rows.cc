@@ -44,10 +44,12 @@ FormatSize size_of(const ModelSpec& spec, const std::vector<WeightItem>& items) 
   for (const WeightItem& item : items) {
     size.weight_bytes = checked_sum(size.weight_bytes, item.bytes);
     if (!item.format.is_dense()) {
-      const uint64_t codes = item.format.code_row_bytes(item.cols()) * item.rows() * item.experts();
+      const uint64_t codes = item.format.code_row_bytes(item.cols()) * item.rows() * item.matrices();
       size.value_bytes += codes;
       size.scale_bytes += item.bytes - std::min(item.bytes, codes);
     }
+    // Of an encoder or a table that a file holds beside the text model nothing is read for a token.
+    if (item.param.role == Role::kUnknown) continue;
     if (item.param.role == Role::kMtp || (item.param.role == Role::kEmbedding && !tied)) continue;
     const bool routed = item.is_stack() && spec.experts != 0;
     size.active_bytes += routed ? item.bytes / spec.experts * spec.experts_per_token : item.bytes;
@@ -62,6 +64,8 @@ std::vector<ModelRow> model_rows(const Subject& subject, const std::vector<std::
     made.row.format = name;
     try {
       if (name == kReleased) {
+        if (subject.released.empty())
+          throw Error("the release's own format is the model's 16 bits").value("format", name).way_out("--format bf16");
         made.items = subject.released;
         made.format = main_format(subject.spec, made.items);
         made.row.title = subject.released_title;

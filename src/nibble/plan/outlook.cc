@@ -32,7 +32,7 @@ std::vector<DecodePoint> decode_curve(const StepModel& model, const PlanRequest&
   std::vector<DecodePoint> points;
   for (const uint64_t context : contexts_up_to(std::max(max_positions, request.context), request.context)) {
     for (uint64_t batch = 1; batch <= 512; batch *= 2)
-      points.push_back({batch, context, model.step(batch, context, request.kv_element_bytes)});
+      points.push_back({batch, context, model.step(batch, context, request.kv_element_bytes), true});
   }
   return points;
 }
@@ -74,7 +74,8 @@ Speculation speculate(const StepModel& model, const PlanRequest& request) {
   result.distinct_after = verify.distinct_experts;
   result.step_seconds = plain.total();
   result.verify_seconds = verify.total();
-  result.draft_seconds = of(request.draft) * model.draft_read(request.concurrency);
+  result.draft_seconds =
+      of(request.draft) * model.draft_read(request.concurrency, request.context, request.kv_element_bytes);
   const double cost = (result.verify_seconds + result.draft_seconds) / result.step_seconds;
   for (const double acceptance : {0.5, 0.6, 0.7, 0.8, 0.9})
     result.speedup.emplace_back(acceptance, tokens_of(acceptance, request.draft) / cost);

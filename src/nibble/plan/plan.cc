@@ -90,29 +90,50 @@ void plan_flat(Plan* plan) {
   plan->detail = detail_row(request, plan->rows);
 }
 
-// With GPUs to choose: more of them until a layout fits with everything, not the weights alone.
-void search_detail(Plan* plan) {
-  const double flops = scheme_peak(*plan->scheme, plan->device);
-  const auto search = [&] {
-    plan->search = search_layouts(*plan->subject, *plan->weights, plan->device, plan->request, plan->gpus, flops);
-  };
-  search();
-  if (plan->gpus_chosen) {
-    const uint64_t most = 64 * plan->request.gpus_per_machine;
-    const uint64_t first = plan->gpus;
-    while (plan->search.plans.empty() && plan->gpus < most) {
-      plan->gpus *= 2;
-      search();
-    }
-    if (plan->search.plans.empty()) {
-      plan->gpus = first;
-      search();
-    }
+// A row fits if a layout of it does.
+void rate_rows(const std::vector<std::shared_ptr<const WeightGroups>>& weights, Plan* plan) {
+  for (size_t i = 0; i < plan->rows.size(); ++i) {
+    FormatRow& row = plan->rows[i];
+    if (!row.refused.empty()) continue;
+    rate(plan->device, plan->request, plan->gpus, &row);
+    row.fits = any_layout_fits(*plan->subject, *weights[i], plan->device, plan->request, plan->gpus);
   }
+}
+
+// With GPUs to choose: more of them until a layout fits with everything, not the weights alone.
+void add_gpus(const std::vector<std::shared_ptr<const WeightGroups>>& weights, Plan* plan) {
+  const bool first = !plan->request.formats.empty() || plan->rows[0].format == "released";
+  const auto fits = [&] {
+    return first ? plan->rows[0].fits
+                 : std::any_of(plan->rows.begin(), plan->rows.end(), [](const FormatRow& row) { return row.fits; });
+  };
+  const uint64_t most = std::min<uint64_t>(64 * plan->request.gpus_per_machine, 4096);
+  const uint64_t asked = plan->gpus;
+  while (!fits() && plan->gpus < most) {
+    plan->gpus *= 2;
+    rate_rows(weights, plan);
+  }
+  if (fits()) return;
+  plan->gpus = asked;
+  rate_rows(weights, plan);
+}
+
+void search_detail(Plan* plan) {
+  plan->search = search_layouts(*plan->subject, *plan->weights, plan->device, plan->request, plan->gpus,
+                                scheme_peak(*plan->scheme, plan->device));
   if (!plan->search.plans.empty()) {
     plan->chosen = plan->search.plans.front();
   } else if (!plan->search.too_large.empty()) {
     plan->chosen = plan->search.too_large.front();
+  }
+}
+
+void mark_what_fits(Plan* plan) {
+  for (DecodePoint& point : plan->decode) {
+    PlanRequest asked = plan->request;
+    asked.concurrency = point.batch;
+    asked.context = point.context;
+    point.fits = plan_memory(*plan->subject, *plan->weights, plan->chosen->layout, plan->device, asked).fits();
   }
 }
 
@@ -122,9 +143,19 @@ void set_outlook(Plan* plan) {
   const StepModel model(subject, *plan->weights, plan->chosen->layout, plan->device, request.gpus_per_machine,
                         scheme_peak(*plan->scheme, plan->device), request.skew);
   plan->chosen->step = model.step(request.concurrency, request.context, request.kv_element_bytes);
+  if (plan->chosen->tokens_per_second <= 0)
+    plan->chosen->tokens_per_second = static_cast<double>(request.concurrency) / plan->chosen->step.total();
   plan->step = predict(plan->chosen->step, plan->device, *plan->scheme);
   plan->decode = decode_curve(model, request, subject.spec.max_positions);
+  mark_what_fits(plan);
   plan->prefill = prefill_curve(model, subject.spec.max_positions);
+  for (const SchemeTime& time :
+       plan->schemes.choices.empty() ? std::vector<SchemeTime>{} : plan->schemes.choices[0].times) {
+    if (!time.obstacle.empty()) continue;
+    const StepModel other(subject, *plan->weights, plan->chosen->layout, plan->device, request.gpus_per_machine,
+                          scheme_peak(time.scheme, plan->device), request.skew);
+    plan->prefill_by_scheme.emplace_back(time.scheme, prefill_curve(other, subject.spec.max_positions));
+  }
   if (request.answer != 0) plan->answer = answer_time(model, request, plan->device, *plan->scheme);
   if (request.draft != 0) {
     plan->speculation = speculate(model, request);
@@ -153,33 +184,18 @@ void plan_model(std::shared_ptr<const Subject> subject, Plan* plan) {
   // For the format asked for, or the release's own; without either for the smallest.
   const bool first = !request.formats.empty() || plan->rows[0].format == "released";
   choose_gpus(request, first ? plan->rows[0].size.weight_bytes : smallest(plan->rows), plan);
-  for (FormatRow& row : plan->rows) {
-    if (row.refused.empty()) rate(plan->device, request, plan->gpus, &row);
-  }
+  std::vector<std::shared_ptr<const WeightGroups>> weights;
+  for (ModelRow& made : rows) weights.push_back(std::make_shared<const WeightGroups>(plan->subject->spec, made.items));
+  rate_rows(weights, plan);
+  if (plan->gpus_chosen) add_gpus(weights, plan);
   plan->detail = detail_row(request, plan->rows);
   ModelRow& detail = rows[plan->detail];
   plan->items = std::move(detail.items);
-  plan->weights = std::make_shared<const WeightGroups>(plan->subject->spec, plan->items);
-  plan->schemes = plan_schemes(*plan->subject, detail.format, Layout{}, plan->device, request.concurrency);
-  plan->scheme = plain_scheme(detail.format);
-  if (scheme_peak(*plan->scheme, plan->device) <= 0) plan->scheme = Scheme::kW16A16;
+  plan->weights = weights[plan->detail];
+  plan->detail_is_dense = detail.format.is_dense();
+  plan->scheme = plain_scheme(detail.format, plan->device);
   search_detail(plan);
-  if (plan->gpus_chosen) {
-    for (FormatRow& row : plan->rows) {
-      if (row.refused.empty()) rate(plan->device, request, plan->gpus, &row);
-    }
-  }
-  // A row fits if a layout of it does.
-  for (size_t i = 0; i < plan->rows.size(); ++i) {
-    FormatRow& row = plan->rows[i];
-    if (!row.refused.empty() || !row.fits) continue;
-    if (i == plan->detail) {
-      row.fits = !plan->search.plans.empty();
-      continue;
-    }
-    row.fits = any_layout_fits(*plan->subject, WeightGroups(plan->subject->spec, rows[i].items), plan->device, request,
-                               plan->gpus);
-  }
+  plan->schemes = plan_schemes(*plan->subject, detail.format, Layout{}, plan->device, request.concurrency);
   if (plan->chosen) {
     plan->schemes =
         plan_schemes(*plan->subject, detail.format, plan->chosen->layout, plan->device, request.concurrency);

@@ -25,6 +25,7 @@ struct Prediction {
 struct DecodePoint {
   uint64_t batch = 0, context = 0;
   StepTime step;
+  bool fits = true;  // memory does for so many sequences of so many tokens
 };
 
 struct PrefillPoint {
@@ -72,6 +73,7 @@ struct Plan {
   bool fits = false;
 
   // With a model:
+  bool detail_is_dense = false;                 // its routed experts have 16 bits or more
   std::vector<WeightItem> items;                // in the detail row's format
   std::shared_ptr<const WeightGroups> weights;  // the same, by kinds
   std::optional<Scheme> scheme;
@@ -79,7 +81,8 @@ struct Plan {
   std::optional<LayoutPlan> chosen;  // the best that fits, else the least that does not
   SchemePlan schemes;
   std::vector<DecodePoint> decode;
-  std::vector<PrefillPoint> prefill;
+  std::vector<PrefillPoint> prefill;                                            // in `scheme`
+  std::vector<std::pair<Scheme, std::vector<PrefillPoint>>> prefill_by_scheme;  // in all that the device has
   std::optional<Prediction> step;  // of the chosen layout, at the asked batch and context
   std::optional<AnswerTime> answer;
   std::optional<Speculation> speculation;

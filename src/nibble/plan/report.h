@@ -9,7 +9,7 @@
 namespace nibble {
 
 Json plan_json(const Plan& plan);
-std::string plan_text(const Plan& plan);
+std::string plan_text(const Plan& plan, bool with_notes = true);
 
 // "1.67 TB" with decimals that keep two digits behind the point from 0.01 TB on; "12.3 GB" below.
 std::string terabytes(uint64_t bytes);

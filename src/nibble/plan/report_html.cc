@@ -94,7 +94,7 @@ std::string asked(const Plan& plan) {
               {"left free by weights", fmt::format("{:.0f} %", request.reserve * 100)}};
   if (plan.subject) {
     const KvCache& cache = plan.subject->cache;
-    if (!plan.subject->source.empty()) facts.emplace_back("model from", plan.subject->source);
+    facts.emplace_back("model from", plan.subject->is_folder ? "a checkpoint" : "a configuration");
     facts.emplace_back("tokens of a sequence", with_commas(request.context));
     facts.emplace_back("sequences at a time", with_commas(request.concurrency));
     const uint64_t bytes = request.kv_element_bytes;

@@ -66,14 +66,15 @@ Json decode_json(const Plan& plan) {
     Json json{{"batch", point.batch}, {"context", point.context}};
     json.update(step_json(point.step));
     json["tokens_per_s"] = static_cast<double>(point.batch) / point.step.total();
+    json["fits"] = point.fits;
     points.push_back(std::move(json));
   }
   return points;
 }
 
-Json prefill_json(const Plan& plan) {
+Json prefill_json(const std::vector<PrefillPoint>& curve) {
   Json points = Json::array();
-  for (const PrefillPoint& point : plan.prefill) {
+  for (const PrefillPoint& point : curve) {
     Json json{{"tokens", point.tokens}};
     json.update(step_json(point.time));
     points.push_back(std::move(json));
@@ -179,7 +180,10 @@ void add_model(const Plan& plan, Json* json) {
   (*json)["layouts"] = std::move(layouts);
   (*json)["refused"] = refused_json(plan.search);
   (*json)["decode"] = decode_json(plan);
-  (*json)["prefill"] = prefill_json(plan);
+  (*json)["prefill"] = prefill_json(plan.prefill);
+  (*json)["prefill_by_scheme"] = Json::object();
+  for (const auto& [scheme, points] : plan.prefill_by_scheme)
+    (*json)["prefill_by_scheme"][std::string(scheme_name(scheme))] = prefill_json(points);
   (*json)["schemes"] = schemes_json(plan.schemes);
   if (plan.answer)
     (*json)["answer"] = {

@@ -86,6 +86,13 @@ std::string prediction_text(const Prediction& prediction) {
                      human_seconds(prediction.low), human_seconds(prediction.high));
 }
 
+// Of the asked concurrency, or with the throughput target of as many sequences as fit.
+std::string rate_of(const LayoutPlan& plan) {
+  if (plan.most_sequences == 0) return fmt::format("{:.0f} tokens a second", plan.tokens_per_second);
+  return fmt::format("at most {} sequences fit: {:.0f} tokens a second", with_commas(plan.most_sequences),
+                     plan.tokens_per_second);
+}
+
 std::string step_section(const Plan& plan) {
   const StepTime& step = plan.chosen->step;
   std::string text =
@@ -96,9 +103,7 @@ std::string step_section(const Plan& plan) {
   if (step.distinct_experts > 0)
     text += fmt::format("; {:.1f} of {} experts a layer", step.distinct_experts, plan.subject->spec.experts);
   if (step.exchange > 0) text += fmt::format("; {} of it exchange", human_seconds(step.exchange));
-  text += fmt::format("), {:.0f} tokens a second\n", plan.chosen->tokens_per_second);
-  if (plan.chosen->most_sequences != 0)
-    text += fmt::format("at most {} sequences fit\n", with_commas(plan.chosen->most_sequences));
+  text += fmt::format("){}\n", rate_of(*plan.chosen));
   if (plan.answer)
     text += fmt::format("one answer of {} tokens behind {} others: at least {}\n", with_commas(plan.answer->tokens),
                         with_commas(plan.answer->first_context), prediction_text(plan.answer->seconds));
@@ -119,17 +124,25 @@ std::string decode_table(const Plan& plan) {
   }
   for (const DecodePoint& point : plan.decode) {
     for (auto& row : rows) {
-      if (row[0] == std::to_string(point.batch)) row.push_back(human_seconds(point.step.total()));
+      if (row[0] == std::to_string(point.batch))
+        row.push_back(human_seconds(point.step.total()) + (point.fits ? "" : "*"));
     }
   }
-  return "decoding, least time of a step by batch and context:\n" + table_text(rows);
+  const bool all = std::all_of(plan.decode.begin(), plan.decode.end(), [](const DecodePoint& p) { return p.fits; });
+  return "decoding, least time of a step by batch and context:\n" + table_text(rows) +
+         (all ? "" : "* more than the memory holds\n");
 }
 
-std::string prefill_line(const Plan& plan) {
-  std::string text = "prefill, least time:";
-  for (const PrefillPoint& point : plan.prefill)
-    text += fmt::format(" {} tokens {};", with_commas(point.tokens), human_seconds(point.time.total()));
-  text.back() = '\n';
+std::string prefill_lines(const Plan& plan) {
+  std::string text;
+  const auto add = [&](Scheme scheme, const std::vector<PrefillPoint>& points) {
+    text += fmt::format("prefill of one prompt in {}, least time:", scheme_name(scheme));
+    for (const PrefillPoint& point : points)
+      text += fmt::format(" {} tokens {};", with_commas(point.tokens), human_seconds(point.time.total()));
+    text.back() = '\n';
+  };
+  if (plan.prefill_by_scheme.empty()) add(*plan.scheme, plan.prefill);
+  for (const auto& [scheme, points] : plan.prefill_by_scheme) add(scheme, points);
   return text;
 }
 
@@ -196,7 +209,7 @@ std::string model_sections(const Plan& plan) {
                                  human_bytes(subject.cache.bytes_per_sequence(bytes)), 8 * bytes);
   if (!plan.chosen) return text + refusals(plan);
   text += fmt::format("\n{}, {}\n", plan.rows[plan.detail].title, plan.chosen->layout.name());
-  text += memory_section(plan) + "\n" + step_section(plan) + "\n" + decode_table(plan) + prefill_line(plan);
+  text += memory_section(plan) + "\n" + step_section(plan) + "\n" + decode_table(plan) + prefill_lines(plan);
   if (!plan.schemes.choices.empty()) text += "\n" + scheme_section(plan);
   if (plan.speculation) text += "\n" + speculation_section(*plan.speculation);
   const std::string refused = refusals(plan);
@@ -228,14 +241,19 @@ std::string human_seconds(double seconds) {
   return fmt::format("{:.2f} us", seconds * 1e6);
 }
 
-std::string plan_text(const Plan& plan) {
+std::string plan_text(const Plan& plan, bool with_notes) {
   std::string text = heading(plan) + format_table(plan);
   if (plan.subject) text += model_sections(plan);
   if (!plan.fits) {
     text += "\nit does not fit";
+    if (!plan.subject)
+      text += fmt::format(
+          ": {} of weights, room for {}", terabytes(plan.rows[plan.detail].size.weight_bytes),
+          terabytes(static_cast<uint64_t>(usable_bytes(plan.device, plan.request.reserve) * of(plan.gpus))));
     text += plan.changes.empty() ? ", and no single change of an option helps\n" : "; what would:\n";
     for (const Change& change : plan.changes) text += fmt::format("  {}  ({})\n", change.what, change.effect);
   }
+  if (!with_notes) return text;
   for (const std::string& note : plan.notes) text += fmt::format("note: {}\n", printable(note));
   return text;
 }

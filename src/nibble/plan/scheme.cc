@@ -11,7 +11,8 @@
 namespace nibble {
 namespace {
 
-constexpr Scheme kSchemes[] = {Scheme::kW16A16, Scheme::kW8A8, Scheme::kW4A16, Scheme::kW4A8, Scheme::kW4A4};
+constexpr Scheme kSchemes[] = {Scheme::kW16A16, Scheme::kW8A16, Scheme::kW8A8,
+                               Scheme::kW4A16,  Scheme::kW4A8,  Scheme::kW4A4};
 constexpr uint64_t kMostTokens = uint64_t{1} << 20;
 constexpr double kBits8 = 8, kBits16 = 16;
 
@@ -145,8 +146,11 @@ class Chooser {
     choice.seconds_8bit = in_bits(kBits8, device_->e4m3_flops, tokens);
     choice.seconds_16bit = in_bits(kBits16, device_->bf16_flops, tokens);
     choice.chosen = best->scheme;
-    choice.reason = best->compute_bound ? "arithmetic decides: the highest peak that the device has for this format"
-                                        : "reading the weights decides: activations keep the most bits";
+    const auto first = std::find_if(choice.times.begin(), choice.times.end(),
+                                    [](const SchemeTime& time) { return time.obstacle.empty(); });
+    choice.reason = best->compute_bound || best != &*first
+                        ? "arithmetic decides: the highest peak that the device has for this format"
+                        : "reading the weights decides: activations keep the most bits";
     if (all_measured) choice.reason = "fastest by what kernels reached on this device";
     return choice;
   }
@@ -163,6 +167,7 @@ class Chooser {
 std::string_view scheme_name(Scheme scheme) {
   switch (scheme) {
     case Scheme::kW16A16: return "w16a16";
+    case Scheme::kW8A16: return "w8a16";
     case Scheme::kW8A8: return "w8a8";
     case Scheme::kW4A16: return "w4a16";
     case Scheme::kW4A8: return "w4a8";
@@ -174,6 +179,7 @@ std::string_view scheme_name(Scheme scheme) {
 double scheme_peak(Scheme scheme, const Device& device) {
   switch (scheme) {
     case Scheme::kW16A16:
+    case Scheme::kW8A16:
     case Scheme::kW4A16: return device.bf16_flops;
     case Scheme::kW8A8: return device.e4m3_flops;
     case Scheme::kW4A8: return device.e4m3_flops > 0 ? device.e4m3_flops : device.int8_flops;
@@ -184,7 +190,9 @@ double scheme_peak(Scheme scheme, const Device& device) {
 
 std::string scheme_obstacle(Scheme scheme, const Format& format, const Device& device) {
   const uint64_t bits = format.code_bits();
-  const bool fits = scheme == Scheme::kW16A16 ? bits >= 16 : scheme == Scheme::kW8A8 ? bits == 8 : bits == 4;
+  const bool fits = scheme == Scheme::kW16A16                             ? bits >= 16
+                    : scheme == Scheme::kW8A8 || scheme == Scheme::kW8A16 ? bits == 8
+                                                                          : bits == 4;
   if (!fits) return fmt::format("the weights have {} bits", bits);
   if (scheme == Scheme::kW4A4 && format.element != Element::kE2M1) return "the weights are no four-bit floats";
   if (scheme == Scheme::kW8A8 && format.element != Element::kE4M3 && format.element != Element::kE5M2)
@@ -193,16 +201,17 @@ std::string scheme_obstacle(Scheme scheme, const Format& format, const Device& d
   return "";
 }
 
-Scheme plain_scheme(const Format& format) {
+Scheme plain_scheme(const Format& format, const Device& device) {
   if (four_bit(format)) return Scheme::kW4A16;
-  return format.code_bits() == 8 ? Scheme::kW8A8 : Scheme::kW16A16;
+  if (format.code_bits() != 8) return Scheme::kW16A16;
+  return scheme_obstacle(Scheme::kW8A8, format, device).empty() ? Scheme::kW8A8 : Scheme::kW8A16;
 }
 
 SchemePlan plan_schemes(const Subject& subject, const Format& format, const Layout& layout, const Device& device,
                         uint64_t concurrency) {
   SchemePlan plan;
   auto work = expert_work(subject, layout);
-  if (!work || scheme_peak(plain_scheme(format), device) <= 0) return plan;
+  if (!work || scheme_peak(plain_scheme(format, device), device) <= 0) return plan;
   const Chooser chooser(*std::move(work), format, device);
   for (const uint64_t tokens : {uint64_t{1}, concurrency, uint64_t{64}, uint64_t{256}}) {
     if (plan.choices.empty() || tokens > plan.choices.back().tokens)

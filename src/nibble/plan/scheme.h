@@ -3,6 +3,7 @@
 //
 //   W16A16  16-bit weights and activations
 //   W8A8    8-bit floats on both sides
+//   W8A16   8-bit weights, dequantized to 16 bits in registers
 //   W4A16   four-bit weights, dequantized to 16 bits in registers
 //   W4A8    four-bit weights, dequantized to 8 bits, activations quantized
 //   W4A4    block-scaled four-bit floats on both sides
@@ -21,14 +22,15 @@
 
 namespace nibble {
 
-enum class Scheme : uint8_t { kW16A16, kW8A8, kW4A16, kW4A8, kW4A4 };
+enum class Scheme : uint8_t { kW16A16, kW8A16, kW8A8, kW4A16, kW4A8, kW4A4 };
 
 std::string_view scheme_name(Scheme scheme);  // "w4a16"
 double scheme_peak(Scheme scheme, const Device& device);
 // Why weights of `format` cannot be multiplied that way on the device; "" if they can.
 std::string scheme_obstacle(Scheme scheme, const Format& format, const Device& device);
-// 16 bits of activations: what every device can do with any format.
-Scheme plain_scheme(const Format& format);
+// What a format is usually run in on the device: 8-bit floats in their own arithmetic where there is one, everything
+// else with 16 bits of activations.
+Scheme plain_scheme(const Format& format, const Device& device);
 
 struct SchemeTime {
   Scheme scheme = Scheme::kW16A16;

@@ -1,5 +1,8 @@
 #include "nibble/plan/search.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "nibble/plan/launch.h"
@@ -8,11 +11,14 @@ namespace nibble {
 namespace {
 
 std::vector<uint64_t> divisors(uint64_t number) {
-  std::vector<uint64_t> list;
-  for (uint64_t d = 1; d <= number; ++d) {
-    if (number % d == 0) list.push_back(d);
+  std::vector<uint64_t> low, high;
+  for (uint64_t d = 1; d * d <= number; ++d) {
+    if (number % d != 0) continue;
+    low.push_back(d);
+    if (d != number / d) high.push_back(number / d);
   }
-  return list;
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
 }
 
 bool matches(const std::optional<uint64_t>& asked, uint64_t ways) { return !asked || *asked == ways; }
@@ -25,13 +31,32 @@ std::vector<Layout> candidates(const ModelSpec& spec, const PlanRequest& request
       const uint64_t dp = gpus / pp / tp;
       if (!matches(request.tp, tp) || !matches(request.dp, dp)) continue;
       for (const uint64_t ep : divisors(tp * dp)) {
-        if (!can_launch(request.engine, {tp, ep, pp, dp})) continue;
         if (!matches(request.ep, ep) || (!request.ep && spec.experts == 0 && ep > 1)) continue;
         layouts.push_back({tp, ep, pp, dp});
       }
     }
   }
   return layouts;
+}
+
+LayoutRefusal not_told(Engine engine) {
+  if (engine == Engine::kVllm)
+    return {"vLLM deals the experts out over all GPUs of a stage, or cuts them over all of them",
+            {},
+            {"EP equal to TP x DP", "EP 1 with DP 1"}};
+  return {"SGLang cuts experts over all GPUs of a stage unless it deals them out", {}, {"EP above 1", "DP 1"}};
+}
+
+// The numbers asked for do not make a layout of so many GPUs.
+RefusedLayout no_candidate(const PlanRequest& request, uint64_t gpus) {
+  const Layout asked{request.tp.value_or(1), request.ep.value_or(1), request.pp.value_or(1), request.dp.value_or(1)};
+  RefusedLayout refused{asked, {}};
+  refused.refusal.reason =
+      fmt::format("no layout of {} GPUs has these numbers: TP x PP x DP make the GPUs, EP divides TP x DP", gpus);
+  refused.refusal.values = {{"gpus", std::to_string(gpus)}, {"asked", asked.name()}};
+  refused.refusal.ways_out = {fmt::format("EP {}", fmt::join(legal_parts(gpus, 1), ", ")),
+                              "leave numbers out: they are searched"};
+  return refused;
 }
 
 void set_rate(const Subject& subject, const WeightGroups& weights, const StepModel& model, const Device& device,
@@ -44,9 +69,7 @@ void set_rate(const Subject& subject, const WeightGroups& weights, const StepMod
     sequences = std::max<uint64_t>(plan->most_sequences, 1);
     step = model.step(sequences, request.context, request.kv_element_bytes);
   }
-  // A pipeline that is kept full gives a step for every slowest stage.
-  const double seconds = plan->layout.pp > 1 ? step.slowest_stage * static_cast<double>(plan->layout.pp) : step.total();
-  plan->tokens_per_second = static_cast<double>(sequences) / seconds;
+  plan->tokens_per_second = static_cast<double>(sequences) / step.total();
 }
 
 }  // namespace
@@ -55,8 +78,12 @@ SearchResult search_layouts(const Subject& subject, const WeightGroups& weights,
                             const PlanRequest& request, uint64_t gpus, double flops) {
   SearchResult result;
   const LayoutRules rules(subject.spec, weights);
-  for (const Layout& layout : candidates(subject.spec, request, gpus)) {
+  const std::vector<Layout> layouts = candidates(subject.spec, request, gpus);
+  if (layouts.empty()) result.refused.push_back(no_candidate(request, gpus));
+  for (const Layout& layout : layouts) {
     auto refusals = rules.check(layout, true);
+    if (refusals.empty() && !can_launch(request.engine, layout, subject.spec.experts != 0))
+      refusals.push_back(not_told(request.engine));
     if (!refusals.empty()) {
       result.refused.push_back({layout, std::move(refusals.front())});
       continue;
@@ -85,7 +112,9 @@ bool any_layout_fits(const Subject& subject, const WeightGroups& weights, const 
                      const PlanRequest& request, uint64_t gpus) {
   const LayoutRules rules(subject.spec, weights);
   for (const Layout& layout : candidates(subject.spec, request, gpus)) {
-    if (rules.check(layout, true).empty() && plan_memory(subject, weights, layout, device, request).fits()) return true;
+    if (rules.check(layout, true).empty() && can_launch(request.engine, layout, subject.spec.experts != 0) &&
+        plan_memory(subject, weights, layout, device, request).fits())
+      return true;
   }
   return false;
 }

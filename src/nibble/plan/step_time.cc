@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "nibble/base/checked_math.h"
+#include "nibble/base/error.h"
 #include "nibble/ledger/attention_cost.h"
 #include "nibble/ledger/sharding.h"
 
@@ -29,8 +30,10 @@ void add_weights(const ModelSpec& spec, const WeightGroup& group, const Layout& 
     return;
   }
   stage->fixed_bytes += count * bytes;
+  const bool head = item.param.role == Role::kHead || item.param.role == Role::kEmbedding;
+  if (head) stage->head_bytes += count * bytes;
   if (item.param.shape.size() >= 2 && item.bytes != 0)
-    stage->fixed_flops += count * 2 * of(item.elements) * bytes / of(item.bytes);
+    (head ? stage->head_flops : stage->fixed_flops) += count * 2 * of(item.elements) * bytes / of(item.bytes);
 }
 
 }  // namespace
@@ -39,7 +42,10 @@ StepModel::StepModel(const Subject& subject, const WeightGroups& weights, const 
                      uint64_t gpus_per_machine, double flops, double skew)
     : subject_(&subject), layout_(layout), device_(&device), gpus_per_machine_(gpus_per_machine), flops_(flops) {
   const ModelSpec& spec = subject.spec;
-  if (spec.experts != 0) routing_.emplace(spec.experts, spec.experts_per_token, skew);
+  if (spec.experts != 0) {
+    routing_.emplace(spec.experts, spec.experts_per_token, skew);
+    rank_load_ = routing_->rank_load(layout.ep);
+  }
   stages_.resize(layout.pp);
   for (uint64_t s = 0; s < layout.pp; ++s) {
     std::tie(stages_[s].first, stages_[s].last) = stage_layers(spec.layers.size(), layout.pp, s);
@@ -60,6 +66,7 @@ StepModel::StepModel(const Subject& subject, const WeightGroups& weights, const 
 void StepModel::add_group(const WeightGroup& group, bool tied) {
   const Role role = group.item.param.role;
   StageLoad& last = stages_.back();
+  if (role == Role::kUnknown) return;
   if (role == Role::kMtp) {
     (group.item.is_stack() ? last.mtp_expert_bytes : last.mtp_bytes) +=
         of(rank_bytes(group, layout_)) * of(group.count(layout_.pp - 1, layout_.pp));
@@ -72,11 +79,17 @@ void StepModel::add_group(const WeightGroup& group, bool tied) {
   }
 }
 
-// Inside a domain, or between cards of one machine, over links; else over network cards.
+// Inside a domain, or between cards of one machine, over links; else over network cards. A device without one kind uses
+// the other; without both nothing is known.
 StepModel::Wire StepModel::wire_of(uint64_t gpus) const {
   const bool inside = gpus <= std::max(device_->link_domain, gpus_per_machine_) || device_->nic_bandwidth <= 0;
-  if (inside) return {device_->link_bandwidth, device_->link_latency};
-  return {device_->nic_bandwidth, device_->nic_latency};
+  if (inside && device_->link_bandwidth > 0) return {device_->link_bandwidth, device_->link_latency};
+  if (device_->nic_bandwidth > 0) return {device_->nic_bandwidth, device_->nic_latency};
+  throw Error("no way between several of this device is known")
+      .value("device", device_->name)
+      .value("gpus", gpus)
+      .way_out("plan for one of them")
+      .way_out("--gpu FILE with its link_bandwidth or nic_bandwidth");
 }
 
 double StepModel::all_reduce(double tokens) const {
@@ -89,14 +102,18 @@ double StepModel::all_reduce(double tokens) const {
 
 uint64_t StepModel::domains() const {
   if (device_->nic_bandwidth <= 0) return 1;
+  if (device_->link_bandwidth <= 0) return layout_.stage_gpus();
   return ceil_div(layout_.stage_gpus(), std::max(device_->link_domain, gpus_per_machine_));
 }
 
 double StepModel::all_to_all(uint64_t tokens, uint64_t over_domains) const {
+  return exchange_of(of(tokens) / of(layout_.stage_gpus()), over_domains);
+}
+
+double StepModel::exchange_of(double mine, uint64_t over_domains) const {
   if (layout_.ep == 1 || !routing_) return 0;
   const ModelSpec& spec = subject_->spec;
   const double ranks = of(layout_.ep);
-  const double mine = of(tokens) / of(layout_.stage_gpus());
   // A rank whose experts are cut over several GPUs takes a copy for each of them.
   const double copies = different(ranks, of(spec.experts_per_token)) * of(layout_.expert_parts());
   const double copy = of(spec.expert_width()) * kActivationBytes;
@@ -105,15 +122,16 @@ double StepModel::all_to_all(uint64_t tokens, uint64_t over_domains) const {
   // another domain one copy crosses the network and is handed on inside.
   const double inside = copies / domains * (1 - 1 / std::max(1.0, ranks / domains));
   const double across = domains > 1 ? different(domains, of(spec.experts_per_token)) * (1 - 1 / domains) : 0;
-  double seconds = mine * (inside + across) * copy / device_->link_bandwidth + device_->link_latency;
+  const Wire link = wire_of(1);
+  double seconds = mine * (inside + across) * copy / link.bandwidth + link.latency;
   if (domains > 1) seconds = std::max(seconds, mine * across * copy / device_->nic_bandwidth) + device_->nic_latency;
   return 2 * seconds;
 }
 
-void StepModel::add_exchange(const StageLoad& stage, uint64_t tokens, StepTime* time) const {
-  const double group_tokens = of(tokens) / of(layout_.dp);
+// `group_tokens`: of one group of TP GPUs; `mine`: those that one GPU sends to the experts.
+void StepModel::add_exchange(const StageLoad& stage, double group_tokens, double mine, StepTime* time) const {
   double seconds = of(stage.tp_reductions) * all_reduce(group_tokens);
-  seconds += of(stage.moe_layers) * all_to_all(tokens, domains());
+  seconds += of(stage.moe_layers) * exchange_of(mine, domains());
   if (layout_.pp > 1) {
     const Wire wire = wire_of(layout_.gpus());
     seconds +=
@@ -122,10 +140,22 @@ void StepModel::add_exchange(const StageLoad& stage, uint64_t tokens, StepTime* 
   time->exchange += seconds;
 }
 
-double StepModel::draft_read(uint64_t sequences) const {
+double StepModel::draft_read(uint64_t sequences, uint64_t context, uint64_t kv_element_bytes) const {
+  const ModelSpec& spec = subject_->spec;
+  if (spec.mtp_layers == 0) return 0;
   const StageLoad& last = stages_.back();
   const double share = routing_ ? routing_->busiest_share(of(sequences), layout_.ep) : 0;
-  return (last.mtp_bytes + share * last.mtp_expert_bytes) / device_->memory_bandwidth;
+  const double steps = std::max(1.0, of(spec.mtp_layers) / of(std::max<uint64_t>(spec.mtp_layers_per_step, 1)));
+  double bytes = (last.mtp_bytes + share * last.mtp_expert_bytes) / steps + last.head_bytes;
+  // One layer's cache, as the model's last attention has it.
+  const auto& layers = subject_->cache.layers();
+  for (size_t i = layers.size(); i-- > 0;) {
+    if (layers[i].elements + layers[i].window_elements == 0) continue;
+    bytes += of(ceil_div(sequences, layout_.dp)) * of(layers[i].read_bytes(context, kv_element_bytes)) /
+             of(std::min(layers[i].heads, layout_.tp));
+    break;
+  }
+  return bytes / device_->memory_bandwidth;
 }
 
 StepTime StepModel::prefill(uint64_t tokens) const {
@@ -133,14 +163,16 @@ StepTime StepModel::prefill(uint64_t tokens) const {
   const double share = routing_ ? routing_->busiest_share(of(tokens), layout_.ep) : 0;
   if (routing_) time.distinct_experts = routing_->distinct(of(tokens));
   const auto layers = of(std::max<uint64_t>(subject_->spec.layers.size(), 1));
-  const double attention = prefill_attention_flops(subject_->spec, tokens) / layers / of(layout_.tp);
+  const AttentionFlops attention = prefill_attention_flops(subject_->spec, tokens);
+  const double a_layer = (attention.heads / of(layout_.tp) + attention.indexer) / layers;
   for (const StageLoad& stage : stages_) {
     const double weights = stage.fixed_bytes + share * stage.expert_bytes;
-    const double flops = of(tokens) * (stage.fixed_flops + stage.expert_flops / of(layout_.stage_gpus())) +
-                         attention * of(stage.last - stage.first);
+    // One group of TP GPUs has the prompt; of its tokens only the last needs the head.
+    const double flops = of(tokens) * (stage.fixed_flops + stage.expert_flops * rank_load_ / of(layout_.stage_gpus())) +
+                         stage.head_flops + a_layer * of(stage.last - stage.first);
     const double read = weights / device_->memory_bandwidth;
     const double compute = flops_ > 0 ? flops / flops_ : 0;
-    add_exchange(stage, tokens, &time);
+    add_exchange(stage, of(tokens), of(tokens) / of(layout_.tp), &time);
     time.weight_bytes += weights;
     time.read += read;
     time.compute += compute;
@@ -157,20 +189,22 @@ StepTime StepModel::step(uint64_t sequences, uint64_t context, uint64_t kv_eleme
   const double share = routing_ ? routing_->busiest_share(of(all_tokens), layout_.ep) : 0;
   if (routing_) time.distinct_experts = routing_->distinct(of(all_tokens));
   const double group_sequences = of(ceil_div(sequences, layout_.dp));
-  const double attention_flops = decode_attention_flops(spec, context) / of(std::max<uint64_t>(layers.size(), 1));
+  const AttentionFlops attention = decode_attention_flops(spec, context);
+  const double a_layer =
+      (attention.heads / of(layout_.tp) + attention.indexer) / of(std::max<uint64_t>(layers.size(), 1));
   for (const StageLoad& stage : stages_) {
     double kv = 0;
     for (uint64_t i = stage.first; i < stage.last; ++i)
       kv += of(layers[i].read_bytes(context, kv_element_bytes)) / of(std::min(layers[i].heads, layout_.tp));
     kv *= group_sequences;
     const double weights = stage.fixed_bytes + share * stage.expert_bytes;
-    const double flops = group_sequences * of(tokens) *
-                             (stage.fixed_flops + attention_flops * of(stage.last - stage.first) / of(layout_.tp)) +
-                         of(all_tokens) * stage.expert_flops / of(layout_.stage_gpus());
+    const double flops =
+        group_sequences * of(tokens) * (stage.fixed_flops + stage.head_flops + a_layer * of(stage.last - stage.first)) +
+        of(all_tokens) * stage.expert_flops * rank_load_ / of(layout_.stage_gpus());
     const double read = (weights + kv) / device_->memory_bandwidth;
     const double compute = flops_ > 0 ? flops / flops_ : 0;
     const double before = time.exchange;
-    add_exchange(stage, all_tokens, &time);
+    add_exchange(stage, of(all_tokens) / of(layout_.dp), of(all_tokens) / of(layout_.stage_gpus()), &time);
     time.weight_bytes += weights;
     time.kv_bytes += kv;
     time.read += read;

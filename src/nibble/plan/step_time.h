@@ -9,7 +9,7 @@
 //             different rank that its experts lie on, and a latency each; inside a domain over its links, between
 //             machines over the network cards; PP: one hidden state from stage to stage
 //
-// Stages follow one another: a token's time is their sum, a full pipeline gives a step per slowest stage.
+// Stages follow one another: a token's time is their sum.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,9 @@ struct StageLoad {
   uint64_t first = 0, last = 0;  // layers
   double fixed_bytes = 0;        // read whatever the batch: no experts, no embedding, no MTP
   double expert_bytes = 0;       // all experts that the GPU holds
-  double fixed_flops = 0;        // one token
+  double fixed_flops = 0;        // one token, without the head
+  double head_bytes = 0;         // of fixed_bytes
+  double head_flops = 0;         // one token
   double expert_flops = 0;       // one token's top-k, all GPUs together
   uint64_t moe_layers = 0, tp_reductions = 0;
   double mtp_bytes = 0, mtp_expert_bytes = 0;  // the drafting layers' share, read once a drafted token
@@ -55,8 +57,9 @@ class StepModel {
   // A prompt of `tokens` tokens of one sequence, all stages one after another.
   StepTime prefill(uint64_t tokens) const;
 
-  // Reading the MTP layers once for a token of each sequence; 0 if the model has none.
-  double draft_read(uint64_t sequences) const;
+  // Reading what drafts one token of each sequence: one step of the MTP layers, their cache, the head; 0 if the model
+  // has none.
+  double draft_read(uint64_t sequences, uint64_t context, uint64_t kv_element_bytes) const;
 
   // Exchange of one layer's experts for so many tokens of the stage, its GPUs spread evenly over so many domains:
   // links inside a domain, network cards between them.
@@ -72,7 +75,8 @@ class StepModel {
   };
   Wire wire_of(uint64_t gpus) const;
   double all_reduce(double tokens) const;
-  void add_exchange(const StageLoad& stage, uint64_t tokens, StepTime* time) const;
+  double exchange_of(double mine, uint64_t over_domains) const;
+  void add_exchange(const StageLoad& stage, double group_tokens, double mine, StepTime* time) const;
 
   const Subject* subject_;
   Layout layout_;
@@ -80,6 +84,7 @@ class StepModel {
   uint64_t gpus_per_machine_;
   double flops_;
   std::optional<Routing> routing_;
+  double rank_load_ = 1;  // tokens of the busiest rank's experts over the average
   std::vector<StageLoad> stages_;
 };
 

@@ -23,7 +23,7 @@ Subject subject_of(const Family& family, ModelSpec spec) {
   std::vector<ParamSpec> params = stacked_inventory(family, spec);
   const ParamCounts counts = count_params(spec, params);
   KvCache cache(spec);
-  Subject subject{"", "", std::move(spec), std::move(params), counts, std::move(cache), {}, "", {}, {}};
+  Subject subject{"", false, std::move(spec), std::move(params), counts, std::move(cache), {}, "", {}, {}};
   if (subject.spec.unlisted_mtp_layers != 0)
     subject.notes.push_back("the configuration declares " + std::to_string(subject.spec.unlisted_mtp_layers) +
                             " MTP layers whose tensors nothing public describes: they are not counted");
@@ -87,6 +87,7 @@ Subject from_checkpoint(const std::string& path) {
         .value("model_type", model.family_name)
         .way_out("`nibble inspect` lists its formats and sizes");
   Subject subject = subject_of(*model.family, model.spec);
+  subject.is_folder = true;
   subject.released = weigh_checkpoint(checkpoint, model);
   subject.released_title = released_title(subject.released);
   subject.released_format = formats_of_items(subject.released);

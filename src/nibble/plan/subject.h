@@ -14,8 +14,8 @@
 namespace nibble {
 
 struct Subject {
-  std::string name;    // as given
-  std::string source;  // "a checkpoint", "a configuration", "a bundled configuration"
+  std::string name;        // as given
+  bool is_folder = false;  // that holds the weights
   ModelSpec spec;
   std::vector<ParamSpec> params;  // stacked
   ParamCounts counts;

@@ -71,6 +71,7 @@ void parse_mtp_steps(const ConfigReader& config, ModelSpec* spec) {
         .value("layers", step.size())
         .way_out("use a release of nibble that knows this kind of MTP");
   spec->mtp_layers *= 2;
+  spec->mtp_layers_per_step = 2;
 }
 
 void parse_mamba(const ConfigReader& config, ModelSpec* spec) {
