@@ -23,6 +23,7 @@ class Proposer {
   explicit Proposer(const Plan& plan) : plan_(plan) {}
 
   std::vector<Change> run() {
+    another_layout();
     fewer_sequences();
     shorter_context();
     for (const CacheType& type : cache_types())
@@ -84,6 +85,14 @@ class Proposer {
       (fit(middle * step) ? low : high) = middle;
     }
     add(fmt::format("{} {}", option, low * step), *fit(low * step));
+  }
+
+  // Of a layout that was asked for: the best one of as many GPUs.
+  void another_layout() {
+    PlanRequest free = plan_.request;
+    free.tp = free.ep = free.pp = free.dp = std::nullopt;
+    const auto made = fits(free, plan_.device, plan_.gpus);
+    if (made && !layout_options(made->layout).empty()) add(layout_options(made->layout).substr(1), *made);
   }
 
   void fewer_sequences() {
