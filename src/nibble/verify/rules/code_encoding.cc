@@ -117,7 +117,7 @@ void check(const VerifyContext& context, Findings* findings) {
     const WeightStats& stats = context.scan->weights[w];
     const Format& format = weights[w].format;
     if (stats.code_histogram.size() != 16 || stats.elements < kEnough) continue;
-    if (code_shape(format) != CodeShape::kOffset || (*context.proved)[w]) continue;
+    if (code_shape(format) != CodeShape::kOffset || is_proved(context, w)) continue;
     const Shape shape = shape_of(stats);
     if (format.zero == ZeroPoint::kCode) {
       const ZeroReading reading = zero_reading(stats.zero_classes);

@@ -92,7 +92,7 @@ class MeantSigns {
 
   Verdict judge(size_t w) const {
     const WeightStats& stats = context_.scan->weights[w];
-    if (context_.checkpoint->container() == Container::kGguf || (*context_.proved)[w]) return Verdict::kMeant;
+    if (context_.checkpoint->container() == Container::kGguf || is_proved(context_, w)) return Verdict::kMeant;
     if (stats.negative_short_blocks != 0) return Verdict::kFaulty;
     const auto rule = rules_.find(weights_[w].name);
     if (rule != rules_.end() && gives_signs(*rule->second, weights_[w].format)) return Verdict::kMeant;

@@ -24,12 +24,12 @@ constexpr std::string_view kName = "scale-order";
 // How sure one must be. With 8-bit floats a block reaches the top code in the right order with a chance of at most 0.35
 // (rules that let it saturate included), with 4-bit ones of at most 0.8, unless the weights are bounded. `misses`: so
 // many blocks would have no top code if top codes fell where they like, of which one in four may be there.
-struct Proof {
+struct Demand {
   uint64_t blocks;
   double share;
   double misses;
 };
-Proof proof_for(Element element) { return element_bits(element) == 8 ? Proof{16, 0.9, 3} : Proof{64, 0.97, 12}; }
+Demand demand_for(Element element) { return element_bits(element) == 8 ? Demand{16, 0.9, 3} : Demand{64, 0.97, 12}; }
 
 // The largest finite magnitude code (0x7E, 0x7B, 7), and the first of the octave below it.
 struct TopCodes {
@@ -96,15 +96,16 @@ double expected_misses(const Tally& tally) {
 enum class Verdict : uint8_t { kGood, kUndecided, kProved };
 
 Verdict judge(const Tally& tally, Element element) {
-  const Proof proof = proof_for(element);
-  if (tally.blocks < proof.blocks || static_cast<double>(tally.full) < proof.share * static_cast<double>(tally.blocks))
+  const Demand demand = demand_for(element);
+  if (tally.blocks < demand.blocks ||
+      static_cast<double>(tally.full) < demand.share * static_cast<double>(tally.blocks))
     return Verdict::kGood;
   // Sparse weights of few values (one-hot rows) also have few top codes in many blocks; but nothing just below.
   const bool falls_off = tally.below >= tally.tops;
   const double missed = static_cast<double>(tally.blocks - tally.full);
   // Maxima over octaves that all lie at one place of theirs: no bound does that.
   if (falls_off && element_bits(element) == 8 && tally.most >= 4 * tally.least) return Verdict::kProved;
-  return falls_off && expected_misses(tally) >= proof.misses + 4 * missed ? Verdict::kProved : Verdict::kUndecided;
+  return falls_off && expected_misses(tally) >= demand.misses + 4 * missed ? Verdict::kProved : Verdict::kUndecided;
 }
 
 bool is_float_element(Element element) {
@@ -146,7 +147,9 @@ Finding undecided_note(const VerifyContext& context, const Tally& tally, Element
 bool can_judge(const VerifyContext& context, size_t w) {
   const Format& format = context.model->table.weights()[w].format;
   const WeightStats& stats = context.scan->weights[w];
-  if ((*context.proved)[w] || format.is_dense() || !is_float_element(format.element) || format.two_level) return false;
+  if ((*context.proofs)[w] >= Proof::kNear || format.is_dense() || !is_float_element(format.element) ||
+      format.two_level)
+    return false;
   return stats.blocks != 0 && stats.scales.good != 0 && stats.scales.powers_of_two == stats.scales.good;
 }
 
@@ -161,7 +164,7 @@ void check(const VerifyContext& context, Findings* findings) {
     const Verdict verdict = judge(tally, element);
     if (verdict == Verdict::kProved) findings->push_back(order_finding(context, tally, element));
     if (verdict == Verdict::kUndecided) undecided[element].add(tally);
-    if (tally.blocks < proof_for(element).blocks) small[element].add(tally);
+    if (tally.blocks < demand_for(element).blocks) small[element].add(tally);
   }
   for (const auto& tallies : {small, undecided}) {
     for (const auto& [element, tally] : tallies) {
