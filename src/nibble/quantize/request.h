@@ -10,7 +10,7 @@
 
 namespace nibble {
 
-inline constexpr int kContractVersion = 3;  // of the bytes that a recipe gives; stored in every manifest
+inline constexpr int kContractVersion = 4;  // of the bytes that a recipe gives; stored in every manifest
 inline constexpr const char* kToolVersion = "0.1.0";
 
 struct QuantizeRequest {
