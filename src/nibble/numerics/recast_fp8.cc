@@ -105,7 +105,7 @@ class ToE4m3 {
   }
 
   // Bits of the stored scale. The customary one, else the smallest such multiple that reaches the largest value, else
-  // the smallest scale of any other mantissa: what E4M3 cannot hold under those it cannot hold under any.
+  // one under which the largest value is an E4M3 number: what those do not hold, none does that float32 has in full.
   std::optional<uint32_t> choose_scale() {
     if (largest_value_ == 0) return fit(is_mx(to_) ? exp2_int(-127) : 1.0f);
     if (!(unit_ > 0) || !is_finite(unit_)) return std::nullopt;
@@ -116,10 +116,24 @@ class ToE4m3 {
 
   // E4M3 has eight significands: the largest value must become one of them, in the highest binade that has it.
   std::optional<uint32_t> fit_by_largest_value() {
-    for (const double largest_code : {448.0, 416.0, 384.0, 352.0, 320.0, 288.0, 256.0, 240.0}) {
-      const auto scale = static_cast<float>(largest_value_ / largest_code);
-      if (scale < 0x1p-126f) continue;  // where float32 has fewer bits
+    constexpr double kLeastNormal = 0x1p-126;
+    const double largest = double{static_cast<float>(largest_value_)};
+    for (uint8_t code = kE4m3MaxCode; code > kE4m3MaxCode - 8; --code) {
+      const auto scale = static_cast<float>(largest / double{e4m3_decode(code)});
+      if (double{scale} < kLeastNormal) continue;
       if (const auto stored = fit(scale)) return stored;
+    }
+    // The product is rounded, so the quotient's neighbours may give the same number. And a scale that float32 has fewer
+    // bits of does not stand for the same significand in lower binades.
+    for (uint8_t code = kE4m3MaxCode; code > 0; --code) {
+      const double value = double{e4m3_decode(code)};
+      if (code <= kE4m3MaxCode - 8 && largest / (2 * value) >= kLeastNormal) continue;
+      const uint32_t quotient = float_bits(static_cast<float>(largest / value));
+      for (const uint32_t bits : {quotient, quotient - 1, quotient + 1}) {
+        const float scale = bits_float(bits);
+        if (!(scale > 0) || static_cast<float>(double{scale} * value) != static_cast<float>(largest)) continue;
+        if (const auto stored = fit(scale)) return stored;
+      }
     }
     return std::nullopt;
   }
@@ -152,7 +166,10 @@ class ToE4m3 {
       for (uint8_t code = 0; code < 16; ++code) {
         if ((used_[byte] >> (code & 7u) & 1u) == 0) continue;
         const double value = double{effective_[byte]} * double{e2m1_decode(code)};
-        const uint8_t e4m3 = e4m3_encode(static_cast<float>(value / double{scale}));
+        // Of the number that is decoded: where float32 has few bits the exact product may lie nearer to another code.
+        const auto decoded = static_cast<float>(value);
+        const double numerator = is_finite(decoded) ? double{decoded} : value;
+        const uint8_t e4m3 = e4m3_encode(static_cast<float>(numerator / double{scale}));
         if (!same(double{e4m3_decode(e4m3)} * double{scale}, value)) {
           lost_ = value;
           return std::nullopt;

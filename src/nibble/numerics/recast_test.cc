@@ -285,8 +285,10 @@ TEST(Recast, Nvfp4ToFp8UnderAnySecondLevelIsJudgedByTheBits) {
         if ((codes[block] >> code & 1u) != 0) largest = std::max(largest, double{scale} * double{e2m1_decode(code)});
       }
     }
-    for (const double code : {448.0, 416.0, 384.0, 352.0, 320.0, 288.0, 256.0, 240.0})
-      possible = possible || fits(static_cast<float>(largest / code));
+    for (const double code : {448.0, 416.0, 384.0, 352.0, 320.0, 288.0, 256.0, 240.0}) {
+      const uint32_t quotient = float_bits(static_cast<float>(largest / code));
+      for (uint32_t bits = quotient - 3; bits <= quotient + 3; ++bits) possible = possible || fits(bits_float(bits));
+    }
     const Result result = recast(matrix, parse_format("fp8-tensor"));
     ASSERT_EQ(result.exact, possible) << i;
     exact += possible ? 1u : 0u;
@@ -294,6 +296,18 @@ TEST(Recast, Nvfp4ToFp8UnderAnySecondLevelIsJudgedByTheBits) {
   }
   EXPECT_GT(exact, 100u);
   EXPECT_LT(exact, 3900u);
+}
+
+// 39 and 33 times the second level are 13 and 11 times its triple: rounded so under the neighbour of a quotient.
+TEST(Recast, Nvfp4ToFp8TriesTheNeighboursOfARoundedQuotient) {
+  const EncodedMatrix matrix =
+      two_blocks({0x4d, 0x4b}, {1 << 7, 1 << 7}, {SecondLevel::kMultiply, bits_float(0x3b19234du)});
+  for (const char* format : {"fp8-tensor", "fp8-channel", "fp8-block"}) {
+    const Result result = recast(matrix, parse_format(format));
+    ASSERT_TRUE(result.exact) << format;
+    EXPECT_TRUE(same_bits(values_of(result.matrix), values_of(matrix))) << format;
+    EXPECT_EQ(scale_value(ScaleType::kF32, result.matrix.scales.data()), 0.00021906552f) << format;
+  }
 }
 
 TEST(Recast, Mxfp4ThroughNvfp4GivesTheSameFp8) {

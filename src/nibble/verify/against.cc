@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "nibble/base/error.h"
 #include "nibble/base/parallel.h"
 #include "nibble/base/progress.h"
-#include "nibble/numerics/decode.h"
 #include "nibble/numerics/scale_rule.h"
 #include "nibble/quantize/unify_scales.h"
+#include "nibble/verify/expected_error.h"
+#include "nibble/verify/matrix_map.h"
 
 namespace nibble {
 namespace {
@@ -19,36 +23,20 @@ namespace {
 constexpr double kFactor = 1.5;
 constexpr double kRoundedMargin = 0.02;
 constexpr double kDenseMargin = 1e-6;
+constexpr double kNearFactor = 1.1;
 
 // What the limit is for.
 double judged(const AgainstRow& row) { return row.off_record.value_or(row.rel_rmse); }
 
 constexpr uint64_t kRunBytes = uint64_t{4} << 20;  // of float32, for either side
-constexpr uint64_t kQuickRows = 64;
-constexpr uint64_t kExpectedRows = 64;
+constexpr uint64_t kSampleRows = 64;
 
-DenseView view_of(const std::vector<float>& rows, uint64_t count, uint64_t cols) {
-  return {reinterpret_cast<const std::byte*>(rows.data()), Element::kF32, count, cols, cols * sizeof(float)};
-}
-
-ErrorSums difference(const std::vector<float>& base, const std::vector<float>& other) {
-  ErrorSums sums;
-  for (size_t i = 0; i < base.size(); ++i) {
-    const double x = static_cast<double>(base[i]);
-    const double d = x - static_cast<double>(other[i]);
-    sums.signal += x * x;
-    sums.noise += d * d;
-  }
-  sums.count = base.size();
-  return sums;
-}
-
-// Four runs of rows at even distances, each a multiple of the format's block rows, about kExpectedRows together.
+// Four runs of rows at even distances, each a multiple of the format's block rows, about kSampleRows together.
 std::vector<std::pair<uint64_t, uint64_t>> sample_runs(const Format& format, uint64_t rows) {
   const uint64_t block = std::max<uint64_t>(format.block_rows, 1);
-  if (rows <= std::max(kExpectedRows, block)) return {{0, rows}};
-  const uint64_t run = std::max<uint64_t>(kExpectedRows / 4 / block * block, block);
-  const uint64_t runs = std::max<uint64_t>(std::min<uint64_t>(4, kExpectedRows / run), 1);
+  if (rows <= std::max(kSampleRows, block)) return {{0, rows}};
+  const uint64_t run = std::max<uint64_t>(kSampleRows / 4 / block * block, block);
+  const uint64_t runs = std::max<uint64_t>(std::min<uint64_t>(4, kSampleRows / run), 1);
   std::vector<std::pair<uint64_t, uint64_t>> result;
   for (uint64_t i = 0; i < runs; ++i) {
     const uint64_t begin = i * (rows / runs) / block * block;
@@ -57,25 +45,16 @@ std::vector<std::pair<uint64_t, uint64_t>> sample_runs(const Format& format, uin
   return result;
 }
 
-// Every way in which weights may have come into `format`. A search is never worse than its rule.
-std::vector<Rounding> roundings_of(const Format& format) {
-  std::vector<Rounding> roundings;
-  for (const ScaleRule* rule : scale_rules()) {
-    if (rule->applies(format)) roundings.push_back({{rule, false}, BitExact::kNone});
-  }
-  for (const BitExact library : kBitExactLibraries) {
-    const std::string_view rule = bit_exact_rule(library, format);
-    if (!rule.empty()) roundings.push_back({parse_rule(rule, format), library});
-  }
-  return roundings;
-}
-
 // What the manifest has about one matrix.
 struct Record {
   const SecondScaleChange* change = nullptr;  // of the second-level scale
   std::optional<Rounding> rounding;           // if it names a rule that gives `format`
 };
 
+using Runs = std::vector<std::pair<uint64_t, uint64_t>>;  // (first row, rows)
+
+// One matrix and its partner: first the distance between them is measured, then, when the maxima of all matrices that
+// share its second-level scale are known, what it should be.
 class Comparison {
  public:
   Comparison(const VerifyContext& context, const MatrixPlace& own, const MatrixPlace& base, const Record& record)
@@ -87,58 +66,80 @@ class Comparison {
         own_weight_(context.model->table.weights()[own.weight]),
         base_weight_(context.base_model->table.weights()[base.weight]) {}
 
-  AgainstRow run() {
-    AgainstRow row;
-    row.name = own_weight_.name + own_.part;
-    row.format = own_weight_.format.name;
-    row.layer = context_.model->params[own_.weight].layer;
-    row.weight = own_.weight;
-    row.rounded = !(own_weight_.format == base_weight_.format);
+  void measure() {
+    row_.name = own_weight_.name + own_.part;
+    row_.format = own_weight_.format.name;
+    row_.layer = context_.model->params[own_.weight].layer;
+    row_.weight = own_.weight;
+    row_.rounded = !(own_weight_.format == base_weight_.format);
     if (own_.rows != base_.rows || own_.cols != base_.cols) {
-      row.problem = fmt::format("shape [{}, {}] here, [{}, {}] in BASE", own_.rows, own_.cols, base_.rows, base_.cols);
-      return row;
+      row_.problem = fmt::format("shape [{}, {}] here, [{}, {}] in BASE", own_.rows, own_.cols, base_.rows, base_.cols);
+      return;
     }
-    try {
-      compare(&row);
-    } catch (const Error& error) {
-      row.problem = error.what();
-    }
-    return row;
+    guarded([this] { compare(context_.options->quick ? sample() : Runs{{0, own_.rows}}); });
   }
 
+  // `amax`: of all that share a scale with this matrix, itself among them.
+  void expect(float amax) {
+    if (!row_.problem.empty() || is_unified()) return;
+    guarded([this, amax] {
+      // Where the rows that were compared are few, the error and what explains it are those of the same rows.
+      expect_of(sample(), amax);
+      if (!is_worse_than_explained(row_)) return;
+      // A sample may lack the very rows that are not exact: whoever is worse by it is measured by all of them.
+      const Runs all{{0, own_.rows}};
+      if (context_.options->quick) compare(all);
+      expect_of(all, amax);
+    });
+  }
+
+  const AgainstRow& row() const { return row_; }
+  const MatrixPlace& place() const { return own_; }
+  float amax() const { return amax_; }
+  // Its second-level scale was chosen for it alone, and changed later.
+  bool has_own_amax() const { return recorded_ != nullptr; }
+
  private:
-  void compare(AgainstRow* row) {
+  template <typename Step>
+  void guarded(const Step& step) {
+    try {
+      step();
+    } catch (const Error& error) {
+      row_.problem = error.what();
+    }
+  }
+
+  Runs sample() const { return sample_runs(own_weight_.format, own_.rows); }
+  // Nothing was rounded but second-level scales, by a record that tells how.
+  bool is_unified() const { return recorded_ != nullptr && !row_.rounded && own_weight_.format.two_level; }
+
+  void compare(const Runs& runs) {
     const uint64_t step = std::max<uint64_t>(
         std::min(rows_at_once(own_weight_, kRunBytes), std::max<uint64_t>(rows_at_once(base_weight_, kRunBytes), 1)),
         1);
-    const uint64_t at_once = needs_whole() ? own_.rows : step;
-    const bool unified = recorded_ != nullptr && !row->rounded && own_weight_.format.two_level;
     ErrorSums sums, change, off_record;
-    float amax = 0;
-    for (uint64_t at = 0; at < own_.rows; at += at_once) {
-      const uint64_t count =
-          std::min(context_.options->quick ? std::min(kQuickRows, at_once) : at_once, own_.rows - at);
-      const auto base = read_matrix_rows(*context_.base, base_weight_, base_, at, count);
-      const auto own = read_matrix_rows(*context_.checkpoint, own_weight_, own_, at, count);
-      sums.add(difference(base, own));
-      if (unified) {
-        const auto changed = read_matrix_rows(*context_.base, base_weight_, base_, at, count,
-                                              [this](EncodedMatrix& rows) { apply_record(rows); });
-        change.add(difference(base, changed));
-        off_record.add(difference(changed, own));
+    for (const auto& [first, rows] : runs) {
+      const uint64_t at_once = needs_whole() ? rows : step;
+      for (uint64_t at = first; at < first + rows; at += at_once) {
+        const uint64_t count = std::min(at_once, first + rows - at);
+        const auto base = read_matrix_rows(*context_.base, base_weight_, base_, at, count);
+        const auto own = read_matrix_rows(*context_.checkpoint, own_weight_, own_, at, count);
+        sums.add(difference(base, own));
+        if (is_unified()) {
+          const auto changed = read_matrix_rows(*context_.base, base_weight_, base_, at, count,
+                                                [this](EncodedMatrix& matrix) { apply_record(matrix); });
+          change.add(difference(base, changed));
+          off_record.add(difference(changed, own));
+        }
+        for (const float x : base) amax_ = std::max(amax_, std::fabs(x));
       }
-      for (const float x : base) amax = std::max(amax, std::fabs(x));
-      if (context_.options->quick) break;
     }
-    row->rel_rmse = sums.rel_rmse();
-    row->snr_db = sums.snr_db();
-    if (unified) {
-      row->expected_rel_rmse = change.rel_rmse();
-      row->change_rel_rmse = change.rel_rmse();
-      row->off_record = off_record.rel_rmse();
-      return;
-    }
-    expect(amax, row);
+    row_.rel_rmse = sums.rel_rmse();
+    row_.snr_db = sums.snr_db();
+    if (!is_unified()) return;
+    row_.expected_rel_rmse = change.rel_rmse();
+    row_.change_rel_rmse = change.rel_rmse();
+    row_.off_record = off_record.rel_rmse();
   }
 
   // A BASE with another second-level scale is not what was changed, and stays as it is.
@@ -150,13 +151,15 @@ class Comparison {
     return rows_at_once(own_weight_, 0) == own_weight_.rows() || rows_at_once(base_weight_, 0) == base_weight_.rows();
   }
 
-  // A sample may lack the very rows that are not exact: whoever is worse by it is measured by all of them.
-  void expect(float amax, AgainstRow* row) const {
-    expect_from(sample_runs(own_weight_.format, own_.rows), amax, row);
-    if (!context_.options->quick && is_worse_than_explained(*row)) expect_from({{0, own_.rows}}, amax, row);
+  void expect_of(const Runs& runs, float shared_amax) {
+    row_.shared_scale = false;
+    expect_from(runs, amax_);
+    if (shared_amax <= amax_ || !is_worse_than_explained(row_)) return;
+    row_.shared_scale = true;
+    expect_from(runs, shared_amax);
   }
 
-  void expect_from(const std::vector<std::pair<uint64_t, uint64_t>>& runs, float amax, AgainstRow* row) const {
+  void expect_from(const Runs& runs, float amax) {
     const Format& format = own_weight_.format;
     std::vector<float> rows;
     uint64_t count = 0;
@@ -165,27 +168,35 @@ class Comparison {
       rows.insert(rows.end(), part.begin(), part.end());
       count += run;
     }
-    const auto errors = [&](const Rounding& rounding) {
+    const auto errors = [&](Rounding rounding) {
+      // A library has but one way to store it.
+      if (rounding.bit_exact == BitExact::kNone) rounding.level = context_.scan->weights[own_.weight].level;
       return expected_errors(format, rows, count, amax, recorded_, rounding, base_weight_.format.element);
     };
     std::optional<Expected> found = rounding_ ? errors(*rounding_) : std::nullopt;
     const bool as_recorded = found.has_value();
     if (!found) found = errors({});
     const Expected expected = found.value_or(Expected{family_of(format).typical_rel_rmse(format), 0});
-    row->expected_rel_rmse = expected.rel_rmse;
-    row->default_rel_rmse = std::nullopt;
-    if (recorded_ != nullptr) row->change_rel_rmse = expected.change;
-    if (found && !format.is_dense()) row->rule = (as_recorded ? *rounding_ : Rounding{}).name(format);
-    if (as_recorded || format.is_dense() || !is_worse_than_explained(*row)) return;
+    row_.expected_rel_rmse = expected.rel_rmse;
+    row_.default_rel_rmse = std::nullopt;
+    if (recorded_ != nullptr) row_.change_rel_rmse = expected.change;
+    if (found && !format.is_dense()) row_.rule = (as_recorded ? *rounding_ : Rounding{}).name(format);
+    row_.near_a_rule = is_near(expected.rel_rmse);
+    if (as_recorded || format.is_dense() || row_.near_a_rule) return;
     // Somebody else's rule, and nothing says which.
+    const bool worse = is_worse_than_explained(row_);
     for (const Rounding& other : roundings_of(format)) {
       const auto error = errors(other);
-      if (!error || error->rel_rmse <= row->expected_rel_rmse) continue;
-      row->default_rel_rmse = expected.rel_rmse;
-      row->expected_rel_rmse = error->rel_rmse;
-      row->rule = other.name(format);
+      if (!error) continue;
+      row_.near_a_rule = row_.near_a_rule || is_near(error->rel_rmse);
+      if (!worse || error->rel_rmse <= row_.expected_rel_rmse) continue;
+      row_.default_rel_rmse = expected.rel_rmse;
+      row_.expected_rel_rmse = error->rel_rmse;
+      row_.rule = other.name(format);
     }
   }
+
+  bool is_near(double error) const { return row_.rel_rmse <= kNearFactor * error + kDenseMargin; }
 
   const VerifyContext& context_;
   const MatrixPlace& own_;
@@ -194,16 +205,40 @@ class Comparison {
   const std::optional<Rounding> rounding_;
   const Weight& own_weight_;
   const Weight& base_weight_;
+  AgainstRow row_;
+  float amax_ = 0;
 };
 
-// Multiplies the second-level scale as the record has it. The larger one of a pair is kept, whichever way it is stored.
-void enlarge_second_level(const SecondScaleChange& recorded, EncodedMatrix* matrix) {
-  const float ratio = recorded.from / recorded.to;
-  const float factor = ratio < 1 ? 1 / ratio : ratio;
-  TensorScale larger = matrix->tensor_scale;
-  larger.value = larger.level == SecondLevel::kDivide ? larger.value / factor : larger.value * factor;
-  rescale(*matrix, larger);
-}
+// The largest value of all matrices that share a scale with one: parts of one stored matrix do, and those of one layer
+// that have the same second-level scale. Rules choose that scale by the maximum of all it is for.
+class SharedMaxima {
+ public:
+  SharedMaxima(const VerifyContext& context, const std::vector<Comparison>& all) : context_(context) {
+    for (const Comparison& one : all) {
+      if (one.has_own_amax()) continue;
+      float& amax = maxima_.try_emplace(key_of(one), 0.0f).first->second;
+      amax = std::max(amax, one.amax());
+    }
+  }
+
+  float of(const Comparison& one) const { return one.has_own_amax() ? one.amax() : maxima_.at(key_of(one)); }
+
+ private:
+  // (layer, bits of the scale, false), or (weight, slice, true).
+  using Key = std::tuple<int64_t, uint64_t, bool>;
+
+  Key key_of(const Comparison& one) const {
+    const MatrixPlace& place = one.place();
+    const WeightStats& stats = context_.scan->weights[place.weight];
+    if (!context_.model->table.weights()[place.weight].format.two_level || stats.second.empty())
+      return {place.weight, place.slice, true};
+    const float second = stats.second[std::min<size_t>(place.slice, stats.second.size() - 1)];
+    return {one.row().layer, std::bit_cast<uint32_t>(second), false};
+  }
+
+  const VerifyContext& context_;
+  std::map<Key, float> maxima_;
+};
 
 // What the manifest records, by weight and slice.
 class Records {
@@ -236,7 +271,7 @@ class Records {
       NamedRule named = parse_rule(rule, format);
       const bool by_library = library_ != BitExact::kNone && bit_exact_rule(library_, format) == rule;
       named.mse = false;  // a search is never worse
-      return Rounding{named, by_library ? library_ : BitExact::kNone};
+      return Rounding{.rule = named, .bit_exact = by_library ? library_ : BitExact::kNone};
     } catch (const Error&) {
       return std::nullopt;
     }
@@ -248,51 +283,9 @@ class Records {
 
 }  // namespace
 
-std::string Rounding::name(const Format& format) const {
-  std::string text = rule.rule == nullptr ? default_rule(format).name() : rule.name();
-  if (bit_exact != BitExact::kNone) text += fmt::format(", bit-exact with {}", library_name(bit_exact));
-  return text;
-}
-
-std::optional<Expected> expected_errors(const Format& format, const std::vector<float>& rows, uint64_t count,
-                                        float amax, const SecondScaleChange* recorded, const Rounding& rounding,
-                                        Element type) {
-  const uint64_t cols = count == 0 ? 0 : rows.size() / count;
-  DenseView view = view_of(rows, count, cols);
-  std::vector<float> decoded(rows.size());
-  if (format.is_dense()) {
-    EncodedMatrix dense = EncodedMatrix::make(format, count, cols);
-    convert(view, format.element, dense.codes.data());
-    decode(dense, decoded);
-    return Expected{difference(rows, decoded).rel_rmse(), 0};
-  }
-  if (family_of(format).default_rule.empty() || check_shape(format, count, cols)) return std::nullopt;
-  const Quantizer quantizer({.format = format,
-                             .rule = rounding.rule.rule == nullptr ? default_rule(format) : rounding.rule,
-                             .bit_exact = rounding.bit_exact});
-  // A library's arithmetic is that of the weight's type, which is BF16 where the base is quantized itself.
-  if (type != Element::kF32 && type != Element::kF16) type = Element::kBF16;
-  std::vector<std::byte> narrowed;
-  if (rounding.bit_exact != BitExact::kNone && type != Element::kF32) {
-    const uint64_t row_bytes = cols * element_bits(type) / 8;
-    narrowed.resize(count * row_bytes);
-    convert(view, type, narrowed.data());
-    view = {narrowed.data(), type, count, cols, row_bytes};
-  }
-  EncodedMatrix matrix = EncodedMatrix::make(format, count, cols);
-  matrix.tensor_scale = quantizer.tensor_scale(amax, type);
-  MutableEncodedView out = matrix.mutable_view();
-  if (quantizer.encode(view, matrix.tensor_scale, out, nullptr)) return std::nullopt;
-  decode(matrix, decoded);
-  if (recorded == nullptr || !format.two_level) return Expected{difference(rows, decoded).rel_rmse(), 0};
-  enlarge_second_level(*recorded, &matrix);
-  std::vector<float> changed(rows.size());
-  decode(matrix, changed);
-  return Expected{difference(rows, changed).rel_rmse(), difference(decoded, changed).rel_rmse()};
-}
-
 double explained_error(const AgainstRow& row) {
   if (!row.rounded) return kDenseMargin;
+  if (row.shared_scale) return kNearFactor * row.expected_rel_rmse + kDenseMargin;
   // A margin for rules would hide everything where the format itself adds next to nothing.
   return kFactor * row.expected_rel_rmse + std::min(kRoundedMargin, row.expected_rel_rmse + kDenseMargin);
 }
@@ -314,14 +307,23 @@ std::vector<AgainstRow> compare_with_base(const VerifyContext& context) {
     bytes += own.places()[i].rows * own.places()[i].cols;
   }
   const Records records(context.manifest);
-  std::vector<AgainstRow> rows(pairs.size());
-  Progress progress("compare", bytes, context.options->quiet);
-  parallel_for(pairs.size(), context.options->threads, [&](uint64_t i) {
-    const MatrixPlace& place = own.places()[pairs[i].first];
+  std::vector<Comparison> all;
+  all.reserve(pairs.size());
+  for (const auto& [index, partner] : pairs) {
+    const MatrixPlace& place = own.places()[index];
     const Weight& weight = context.model->table.weights()[place.weight];
-    rows[i] = Comparison(context, place, *pairs[i].second, records.find(weight, place.slice)).run();
-    progress.add(place.rows * place.cols);
+    all.emplace_back(context, place, *partner, records.find(weight, place.slice));
+  }
+  Progress progress("compare", bytes, context.options->quiet);
+  parallel_for(all.size(), context.options->threads, [&](uint64_t i) {
+    all[i].measure();
+    progress.add(all[i].place().rows * all[i].place().cols);
   });
+  const SharedMaxima maxima(context, all);
+  parallel_for(all.size(), context.options->threads, [&](uint64_t i) { all[i].expect(maxima.of(all[i])); });
+  std::vector<AgainstRow> rows;
+  rows.reserve(all.size());
+  for (const Comparison& one : all) rows.push_back(one.row());
   return rows;
 }
 

@@ -17,6 +17,7 @@
 #include "nibble/base/finding.h"
 #include "nibble/checkpoint/checkpoint.h"
 #include "nibble/models/model.h"
+#include "nibble/verify/proof.h"
 #include "nibble/verify/stored_manifest.h"
 #include "nibble/verify/verify.h"
 #include "nibble/verify/weight_stats.h"
@@ -33,7 +34,7 @@ struct VerifyContext {
   const Checkpoint* base = nullptr;          // --against, or null
   const Model* base_model = nullptr;
   const std::vector<AgainstRow>* against = nullptr;
-  const std::vector<bool>* proved = nullptr;  // by weight (proof.h): statistics have nothing to add
+  const std::vector<Proof>* proofs = nullptr;  // by weight: how little statistics have to add
 };
 
 struct Rule {

@@ -28,6 +28,9 @@ std::string percent_text(uint64_t part, uint64_t whole);
 // "layer 3", or "the model" for what belongs to no layer.
 std::string layer_text(int32_t layer);
 
+// Is it known that nothing of the weight has been read for something else?
+inline bool is_proved(const VerifyContext& context, size_t weight) { return (*context.proofs)[weight] != Proof::kNone; }
+
 // Root mean square of a weight's codes as numbers (scale 1, zero points taken off); 0 if none were read.
 double code_rms(const Format& format, const WeightStats& stats);
 

@@ -128,8 +128,8 @@ VerifyReport verify(const Path& path, const VerifyOptions& options) {
   context.base_model = base ? &base->model : nullptr;
   if (base) guarded("against", name, &findings, [&] { report.against = compare_with_base(context); });
   context.against = &report.against;
-  const std::vector<bool> proved = proved_weights(context);
-  context.proved = &proved;
+  const std::vector<Proof> proofs = proofs_of_weights(context);
+  context.proofs = &proofs;
   if (options.rederive) guarded(kRederiveRule, name, &findings, [&] { rederive_if_possible(context, base, &report); });
   for (const Rule* rule : rules()) guarded(rule->name, name, &findings, [&] { rule->check(context, &findings); });
 

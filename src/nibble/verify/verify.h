@@ -38,6 +38,11 @@ struct AgainstRow {
   // default's.
   std::string rule;
   std::optional<double> default_rel_rmse;
+  // Expected under a second-level scale that is shared with larger matrices, where its own would not explain the error.
+  bool shared_scale = false;
+  // No further from BASE than the recorded rule, or any of the format's where none is recorded, gives or takes a tenth:
+  // the explained error leaves room for a calibration, and so for a fault in some scales.
+  bool near_a_rule = false;
   // --unify-scales: the error that the manifest's record of a changed second-level scale explains by itself. The
   // expected error holds it.
   std::optional<double> change_rel_rmse;

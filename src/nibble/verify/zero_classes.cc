@@ -1,5 +1,7 @@
 #include "nibble/verify/zero_classes.h"
 
+#include <algorithm>
+
 namespace nibble {
 namespace {
 
@@ -10,10 +12,10 @@ constexpr double kNearEnd = 0.1;     // of the blocks at the ends, to tell them 
 constexpr double kGradual = 0.25;    // of what lies one step nearer to the end
 
 struct Spread {
-  double middle = 0;                        // share of codes 6 to 9
-  double bottom = 0, top = 0;               // of 0 and 1, of 14 and 15
-  double first = 0, second = 0, third = 0;  // of 0 and 15, of 1 and 14, of 2 and 13
-  bool falls_from_the_ends() const { return falls_gradually(first, second, third, kGradual); }
+  double middle = 0;           // share of codes 6 to 9
+  double bottom = 0, top = 0;  // of 0 and 1, of 14 and 15
+  EndShares ends;              // of 0 and 15, of 1 and 14, of 2 and 13, of two such pairs
+  bool falls_from_the_ends() const { return falls_gradually(ends, kGradual); }
   bool bell() const { return middle > kClear * (bottom + top); }
   // One end alone is what weights of one sign look like.
   bool two_ends() const { return bottom + top > kClear * middle && bottom > middle / 2 && top > middle / 2; }
@@ -28,19 +30,26 @@ Spread spread_of(const std::array<uint64_t, 16>& codes) {
     if (c >= 6 && c <= 9) spread.middle += count;
     if (c <= 1) spread.bottom += count;
     if (c >= 14) spread.top += count;
-    if (c == 0 || c == 15) spread.first += count;
-    if (c == 1 || c == 14) spread.second += count;
-    if (c == 2 || c == 13) spread.third += count;
+    const size_t steps = std::min(c, 15 - c);
+    if (steps == 0) spread.ends.last += count;
+    if (steps == 1) spread.ends.second += count;
+    if (steps == 2) spread.ends.third += count;
+    if (steps == 4 || steps == 5) spread.ends.far += count / 2;
   }
-  for (double* share : {&spread.middle, &spread.bottom, &spread.top, &spread.first, &spread.second, &spread.third})
+  for (double* share : {&spread.middle, &spread.bottom, &spread.top, &spread.ends.last, &spread.ends.second,
+                        &spread.ends.third, &spread.ends.far})
     *share /= total == 0 ? 1 : total;
   return spread;
 }
 
 }  // namespace
 
-bool falls_gradually(double last, double second, double third, double gradual) {
-  return last >= 0.9 * second && second >= 0.9 * third && second >= gradual * last && third >= gradual * second;
+bool falls_gradually(const EndShares& shares, double gradual) {
+  // Bells under scales of 32 to 128 columns: 0.15 to 0.52, cut off at one and a half deviations 0.64; spread evenly: 1.
+  constexpr double kFar = 0.65;
+  const auto& [last, second, third, far] = shares;
+  return last >= 0.9 * second && second >= 0.9 * third && second >= gradual * last && third >= gradual * second &&
+         far <= kFar * (last + second) / 2;
 }
 
 void ZeroClasses::merge(const ZeroClasses& other) {

@@ -12,8 +12,13 @@
 namespace nibble {
 
 // Does a histogram fall step by step from its end, as a bell cut in two does? Weights of a few values have their peaks
-// elsewhere, or fall at once: to less than `gradual` of the step before. Shares of the last code and the two before it.
-bool falls_gradually(double last, double second, double third, double gradual);
+// elsewhere, or fall at once: to less than `gradual` of the step before. Weights spread evenly, whose ends a search for
+// scales fills by cutting them off, do not fall far. Shares of the last code, of the two before it, and of those four
+// and five steps before it.
+struct EndShares {
+  double last = 0, second = 0, third = 0, far = 0;
+};
+bool falls_gradually(const EndShares& shares, double gradual);
 
 struct ZeroClasses {
   uint64_t inside = 0;         // blocks whose zero point is 4..11

@@ -1,8 +1,7 @@
 // What is worse than its format explains. The expected error is measured on BASE's own rows (against.h) with the rule
-// that the manifest records; a matrix is
-// reported when its relative error exceeds 1.5 times that plus 0.02, which leaves room for other scale rules and for
-// calibrated methods that trade weight error for output error. A matrix in BASE's own format is expected to be equal,
-// or equal to what the manifest's record of changed scales makes of BASE.
+// that the manifest records; a matrix is reported when its relative error exceeds 1.5 times that plus 0.02, which
+// leaves room for other scale rules and for calibrated methods that trade weight error for output error. A matrix in
+// BASE's own format is expected to be equal, or equal to what the manifest's record of changed scales makes of BASE.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -80,9 +79,10 @@ void warn_of_other_rule(const VerifyContext& context, const AgainstRow& row, Fin
   if (!row.default_rel_rmse) return;
   Finding finding = weight_finding(
       context, row.weight, Severity::kWarning, kName,
-      fmt::format("relative error {:.3g} against BASE: more than the default rule of {} gives on the same weights "
-                  "({:.3g}), and no more than {} ({:.3g}). Quantize this tensor again unless such a rule was meant",
-                  row.rel_rmse, row.format, *row.default_rel_rmse, row.rule, row.expected_rel_rmse),
+      fmt::format(
+          "relative error {:.3g} against BASE: more than the default rule of {} gives on the same weights "
+          "({:.3g}), and no more than {} ({:.3g}) explains. Quantize this tensor again unless such a rule was meant",
+          row.rel_rmse, row.format, *row.default_rel_rmse, row.rule, row.expected_rel_rmse),
       values_of(row));
   finding.tensor = row.name;
   findings->push_back(std::move(finding));

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "nibble/base/log.h"
+#include "nibble/base/rng.h"
 #include "nibble/verify/rederive_for_test.h"
 
 namespace nibble {
@@ -103,6 +104,65 @@ TEST_F(AgainstRecord, OneRowOfManyExplainsItself) {
   request.include = {"name:lm_head.weight"};
   quantize(request);
   EXPECT_TRUE(of_rule(verified(), "against").empty()) << text_of(of_rule(verified(), "against"));
+}
+
+// Gate is random; up holds exact products of a smaller second-level scale than the one it has to share with gate.
+TEST_F(AgainstRecord, ASharedSecondLevelExplainsWhatOneOfItsOwnWouldNot) {
+  constexpr float kValues[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+  for (const std::string& name : tiny.matching("*.mlp.experts.*.up_proj.weight")) {
+    std::vector<float> values = tiny.values(name);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint64_t block = random_bits(3, i / 16), code = random_bits(4, i);
+      const float size = std::ldexp(8.0f + static_cast<float>(block % 8), static_cast<int>(block / 8 % 7) - 6);
+      const float value = (i < 16 ? 448 : size) * (i % 16 == 0 ? 6 : kValues[code % 8]) * 0x1p-17f;
+      values[i] = code % 16 < 8 ? value : -value;
+    }
+    tiny.set_values(name, values);
+  }
+  tiny.write(source());
+  for (const char* rule : {"nv.two_level", "nv.four_six"}) {
+    std::filesystem::remove_all(target());
+    QuantizeRequest request = request_for(source(), target(), "nvfp4");
+    request.rule = parse_rule(rule, request.format);
+    quantize(request);
+    for (const bool manifest : {true, false}) {
+      if (!manifest) std::filesystem::remove(target() / "nibble.json");
+      const Findings found = of_severity(verified(), Severity::kError);
+      EXPECT_TRUE(found.empty()) << rule << " " << manifest << text_of(found);
+    }
+  }
+}
+
+TEST_F(AgainstRecord, WeightsOfAnotherProgramUnderASharedSecondLevel) {
+  QuantizeRequest request = request_for(golden_dir() / "models" / "llama_gguf" / "model.gguf", target(), "nvfp4");
+  request.rule = parse_rule("nv.four_six", request.format);
+  quantize(request);
+  VerifyOptions options;
+  options.against = request.source;
+  const VerifyReport report = verify_quietly(target(), options);
+  EXPECT_TRUE(of_rule(report, "against").empty()) << text_of(of_rule(report, "against"));
+}
+
+// Its first rows are random and all others exact: the error of those and what explains it must be of the same rows.
+TEST_F(AgainstRecord, AQuickComparisonExpectsOfTheRowsThatItHasCompared) {
+  TinyOptions tall;
+  tall.vocabulary = 512;
+  TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe(tall);
+  std::vector<float> values = tiny.values("lm_head.weight");
+  for (size_t i = 64 * tiny.at("lm_head.weight").shape[1]; i < values.size(); ++i) values[i] = i % 32 == 0 ? 6 : 1;
+  tiny.set_values("lm_head.weight", values);
+  tiny.write(source());
+  QuantizeRequest request = request_for(source(), target(), "mxfp4");
+  request.include = {"name:lm_head.weight"};
+  quantize(request);
+  VerifyOptions options;
+  options.against = source();
+  for (const bool quick : {false, true}) {
+    options.quick = quick;
+    const VerifyReport report = verify_quietly(target(), options);
+    EXPECT_TRUE(of_rule(report, "against").empty()) << quick << text_of(of_rule(report, "against"));
+  }
 }
 
 TEST_F(AgainstRecord, AndNothingBeyondIt) {

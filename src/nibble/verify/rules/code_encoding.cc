@@ -18,14 +18,14 @@ constexpr std::string_view kName = "code-encoding";
 constexpr uint64_t kEnough = 4096;  // codes: the shares below are then known to a percent
 
 struct Shape {
-  double middle = 0;                        // share of codes within 2 of 8, the middle of the range
-  double ends = 0;                          // share of codes within 2 of 0, where two's complement has its middle
-  double mean = 0;                          // mean code
-  double first = 0, second = 0, third = 0;  // share of code 0, of 1 and 15, of 2 and 14, each for one code
+  double middle = 0;  // share of codes within 2 of 8, the middle of the range
+  double ends = 0;    // share of codes within 2 of 0, where two's complement has its middle
+  double mean = 0;    // mean code
+  EndShares falling;  // of code 0, of 1 and 15, of 2 and 14, and further from 0, each for one code
 
   // What a bell around zero becomes with its top bit flipped: the ends crowd, and fall step by step. Weights of two or
   // three values crowd at the ends as well, but with gaps between.
-  bool is_flipped_bell() const { return ends > 1.5 * middle && falls_gradually(first, second, third, 0.1); }
+  bool is_flipped_bell() const { return ends > 1.5 * middle && falls_gradually(falling, 0.1); }
 };
 
 Shape shape_of(const WeightStats& stats) {
@@ -39,9 +39,8 @@ Shape shape_of(const WeightStats& stats) {
     if (c <= 2 || c >= 14) shape.ends += count;
   }
   const auto share = [&](size_t c) { return static_cast<double>(stats.code_histogram[c]) / total; };
-  shape.first = share(0);
-  shape.second = (share(1) + share(15)) / 2;
-  shape.third = (share(2) + share(14)) / 2;
+  shape.falling = {share(0), (share(1) + share(15)) / 2, (share(2) + share(14)) / 2,
+                   (share(4) + share(5) + share(11) + share(12)) / 4};
   shape.middle /= total;
   shape.ends /= total;
   shape.mean /= total;
@@ -117,7 +116,7 @@ void check(const VerifyContext& context, Findings* findings) {
     const WeightStats& stats = context.scan->weights[w];
     const Format& format = weights[w].format;
     if (stats.code_histogram.size() != 16 || stats.elements < kEnough) continue;
-    if (code_shape(format) != CodeShape::kOffset || (*context.proved)[w]) continue;
+    if (code_shape(format) != CodeShape::kOffset || is_proved(context, w)) continue;
     const Shape shape = shape_of(stats);
     if (format.zero == ZeroPoint::kCode) {
       const ZeroReading reading = zero_reading(stats.zero_classes);

@@ -5,14 +5,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "nibble/base/strings.h"
-#include "nibble/checkpoint/conventions/compressed_tensors_config.h"
+#include "nibble/checkpoint/declared_sizes.h"
 #include "nibble/checkpoint/json_scanner.h"
 #include "nibble/verify/code_stats.h"
+#include "nibble/verify/declared_scheme.h"
 #include "nibble/verify/rule_helpers.h"
 
 namespace nibble {
@@ -20,9 +23,12 @@ namespace {
 
 constexpr std::string_view kName = "config-scheme";
 
-std::string text(const Json& object, const char* key) {
+// In lower case; "" if it is absent or no text.
+std::string lower_text(const Json& object, const char* key) {
   const Json* found = json_member(object, key);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
+  std::string text = found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
 }
 
 // The settings in config.json; null where there are none.
@@ -35,83 +41,52 @@ const Json* settings_of(const Checkpoint& checkpoint) {
   return inner == nullptr ? nullptr : json_member(*inner, "quantization_config");
 }
 
-// What all groups of compressed-tensors declare together; a set is empty if some group leaves it open.
-struct Scheme {
-  std::set<std::string> formats, types, targets;
-  std::set<int64_t> group_sizes;
-  bool no_targets = false;  // every list of them is empty
-};
-
-void add_targets(const Json& group, Scheme* scheme) {
-  const Json* targets = json_member(group, "targets");
-  if (targets == nullptr || !targets->is_array()) {
-    scheme->targets.insert("?");
-    return;
-  }
-  for (const Json& target : *targets) scheme->targets.insert(target.is_string() ? target.get<std::string>() : "?");
-}
-
-Scheme scheme_of(const Json& settings) {
-  Scheme scheme;
-  const Json* groups = json_member(settings, "config_groups");
-  if (groups == nullptr || !groups->is_object()) return scheme;
-  bool all_formats = true, all_types = true, all_sizes = true;
-  uint64_t count = 0;
-  const std::string shared = text(settings, "format");
-  for (const Json& group : *groups) {
-    if (!group.is_object()) return {};  // a preset
-    const Json* weights = json_member(group, "weights");
-    if (weights == nullptr) continue;
-    ++count;
-    const std::string own = text(group, "format"), type = text(*weights, "type");
-    const std::string format = own.empty() ? shared : own;
-    all_formats = all_formats && !format.empty();
-    all_types = all_types && !type.empty();
-    scheme.formats.insert(format);
-    scheme.types.insert(type);
-    const Json* size = json_member(*weights, "group_size");
-    all_sizes = all_sizes && size != nullptr && size->is_number_integer();
-    if (all_sizes) scheme.group_sizes.insert(size->get<int64_t>());
-    add_targets(group, &scheme);
-  }
-  if (!all_formats) scheme.formats.clear();
-  if (!all_types) scheme.types.clear();
-  if (!all_sizes) scheme.group_sizes.clear();
-  scheme.no_targets = count != 0 && scheme.targets.empty();
-  return scheme;
-}
-
 class SchemeCheck {
  public:
   SchemeCheck(const VerifyContext& context, Findings* findings)
-      : context_(context), weights_(context.model->table.weights()), findings_(findings) {}
+      : context_(context),
+        weights_(context.model->table.weights()),
+        method_(context.model->table.hints().method),
+        findings_(findings) {
+    for (const DeclaredSizes& sizes : declared_sizes(*context.checkpoint)) {
+      if (sizes.method == method_) blocks_.insert(blocks_.end(), sizes.blocks.begin(), sizes.blocks.end());
+    }
+  }
 
   void run() {
     const Json* settings = settings_of(*context_.checkpoint);
     if (settings == nullptr) return;
-    const std::string& method = context_.model->table.hints().method;
-    if (method == "compressed-tensors")
-      compressed_tensors(scheme_of(*settings));
+    if (method_ == "compressed-tensors")
+      compressed_tensors(declared_scheme(*settings));
     else
-      eight_bit_floats(text(*settings, "fmt"), method);
+      eight_bit_floats(*settings);
   }
 
  private:
-  // Calls `stored` (what the weight has, "" if it is not judged) for the weights of the method, and reports the first
-  // that has something else than is declared.
-  template <typename Stored>
-  void compare(const char* key, const std::set<std::string>& declared, const std::string& method,
-               const Stored& stored) {
-    if (declared.empty()) return;
+  using Texts = std::set<std::string>;
+
+  // Calls visit(weight) for the quantized weights of the method until it returns true.
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
     for (size_t w = 0; w < weights_.size(); ++w) {
       if (weights_[w].opaque || weights_[w].format.is_dense()) continue;
       const auto methods = weights_[w].convention->methods();
-      if (std::ranges::find(methods, method) == methods.end()) continue;
-      const std::string found = stored(weights_[w].format);
-      if (found.empty() || declared.contains(found)) continue;
-      report(w, key, fmt::format("{}", fmt::join(declared, ", ")), found);
-      return;
+      if (std::ranges::find(methods, method_) != methods.end() && visit(w)) return;
     }
+  }
+
+  // `stored` tells what a weight may be declared as ({} if it is not judged). Reports the first that is declared as
+  // something else.
+  template <typename Stored>
+  void compare(const char* key, const Texts& declared, const Stored& stored) {
+    if (declared.empty()) return;
+    for_each([&](size_t w) {
+      const Texts found = stored(weights_[w]);
+      const auto is_declared = [&](const std::string& value) { return declared.contains(value); };
+      if (found.empty() || std::ranges::any_of(found, is_declared)) return false;
+      report(w, key, fmt::format("{}", fmt::join(declared, ", ")), fmt::format("{}", fmt::join(found, " or ")));
+      return true;
+    });
   }
 
   void report(size_t w, const char* key, const std::string& declared, const std::string& found) {
@@ -126,55 +101,96 @@ class SchemeCheck {
          {"config", context_.model->table.hints().source}}));
   }
 
-  void compressed_tensors(const Scheme& scheme) {
-    constexpr const char* kMethod = "compressed-tensors";
-    const auto known = [](const std::string& name) {
-      return name.ends_with("pack-quantized") || name == "float-quantized";
-    };
+  void compressed_tensors(const DeclaredScheme& scheme) {
+    if (!scheme.understood) return;
+    if (scheme.groups == 0)
+      return compare("config_groups", {"no scheme"}, [](const Weight& weight) { return Texts{weight.format.name}; });
+    const auto known = [](const std::string& name) { return name.ends_with("-quantized") || name == "dense"; };
     if (std::ranges::all_of(scheme.formats, known))
-      compare("format", scheme.formats, kMethod, [](const Format& format) {
-        const char* name = compressed_tensors_format(format);
-        return std::string(name == nullptr ? "" : name);
-      });
-    compare("type", scheme.types, kMethod, [](const Format& format) {
-      return std::string(code_shape(format) == CodeShape::kSignMagnitude ? "float" : "int");
+      compare("format", scheme.formats,
+              [this](const Weight& weight) { return formats_of(*context_.checkpoint, weight); });
+    compare("type", scheme.types, [](const Weight& weight) {
+      return Texts{code_shape(weight.format) == CodeShape::kSignMagnitude ? "float" : "int"};
     });
-    std::set<std::string> sizes;
+    compare("num_bits", scheme.bits,
+            [](const Weight& weight) { return Texts{std::to_string(element_bits(weight.format.element))}; });
+    compare("strategy", scheme.strategies,
+            [&](const Weight& weight) { return strategies_of(weight, scheme.group_sizes, blocks_); });
+    // Zero points that are not declared are not read; without any, a declared one is zero.
+    compare("symmetric", scheme.symmetric,
+            [](const Weight& weight) { return weight.format.zero == ZeroPoint::kCode ? Texts{"false"} : Texts{}; });
+    Texts sizes;
     for (const int64_t size : scheme.group_sizes) sizes.insert(std::to_string(size));
-    compare("group_size", sizes, kMethod, [](const Format& format) {
-      return format.block_rows == 1 && format.block_cols > 0 ? std::to_string(format.block_cols) : std::string();
+    compare("group_size", sizes, [](const Weight& weight) {
+      const Format& format = weight.format;
+      return format.block_rows == 1 && format.block_cols > 0 ? Texts{std::to_string(format.block_cols)} : Texts{};
     });
+    if (scheme.strategies == Texts{"block"}) blocks("block_structure");
     targets(scheme);
   }
 
-  // Classes of modules that hold no matrices of linear layers.
-  static bool is_other_class(const std::string& target) {
-    return starts_with(target, "Conv") || starts_with(target, "Embedding") || target.ends_with("Norm");
+  void blocks(const char* key) {
+    if (blocks_.empty()) return;
+    Texts declared;
+    for (const auto& [rows, cols] : blocks_) declared.insert(fmt::format("{} x {}", rows, cols));
+    compare(key, declared, [this](const Weight& weight) {
+      const Format& format = weight.format;
+      if (!is_eight_bit_float(format) || has_blocks(weight, blocks_)) return Texts{};
+      return Texts{fmt::format("[{}, {}] scales for [{}, {}]", format.scale_rows(weight.rows()),
+                               format.scale_cols(weight.cols()), weight.rows(), weight.cols())};
+    });
   }
 
-  void targets(const Scheme& scheme) {
-    const bool others = !scheme.targets.empty() && std::ranges::all_of(scheme.targets, is_other_class);
-    if (!others && !scheme.no_targets) return;
-    const std::set<std::string> declared =
-        scheme.no_targets ? std::set<std::string>{"no module"} : std::set<std::string>(scheme.targets);
-    compare("targets", declared, "compressed-tensors", [](const Format&) { return std::string("Linear"); });
+  // Modules that no target means are left as they are; of those that some mean, and others not, names say too little.
+  void targets(const DeclaredScheme& scheme) {
+    constexpr uint64_t kMostMatches = 20'000'000;
+    if (scheme.targets.size() * weights_.size() > kMostMatches) return;
+    const Targets targets(scheme.targets);
+    std::optional<size_t> first;
+    bool any = false;
+    for_each([&](size_t w) {
+      if (!first) first = w;
+      any = targets.may_mean(without_suffix(weights_[w].name, ".weight"));
+      return any;
+    });
+    if (any || !first) return;
+    report(*first, "targets", scheme.no_targets ? "no module" : fmt::format("{}", fmt::join(scheme.targets, ", ")),
+           std::string(without_suffix(weights_[*first].name, ".weight")));
   }
 
-  void eight_bit_floats(const std::string& declared, const std::string& method) {
-    const auto kind = [](std::string_view name) {
-      return name.find("e5m2") != std::string_view::npos   ? "e5m2"
-             : name.find("e4m3") != std::string_view::npos ? "e4m3"
-                                                           : "";
-    };
-    const std::string known = kind(declared);
-    if (known.empty()) return;
-    compare("fmt", {known}, method, [](const Format& format) {
-      return std::string(format.element == Element::kE4M3 ? "e4m3" : format.element == Element::kE5M2 ? "e5m2" : "");
+  static bool is_eight_bit_float(const Format& format) {
+    return format.element == Element::kE4M3 || format.element == Element::kE5M2;
+  }
+
+  void eight_bit_floats(const Json& settings) {
+    Texts kinds;
+    const std::string declared = lower_text(settings, "fmt");
+    for (const char* kind : {"e4m3", "e5m2", "e2m1", "int"}) {
+      if (declared.find(kind) != std::string::npos) kinds.insert(kind);
+    }
+    compare("fmt", kinds, [](const Weight& weight) {
+      if (!is_eight_bit_float(weight.format)) return Texts{};
+      return Texts{weight.format.element == Element::kE4M3 ? "e4m3" : "e5m2"};
+    });
+    if (!blocks_.empty()) blocks("weight_block_size");
+    if (lower_text(settings, "scale_fmt") == "ue8m0") powers_of_two();
+  }
+
+  // Loaders keep the exponents alone.
+  void powers_of_two() {
+    for_each([&](size_t w) {
+      const ScaleStats& scales = context_.scan->weights[w].scales;
+      if (!is_eight_bit_float(weights_[w].format) || scales.powers_of_two == scales.good) return false;
+      report(w, "scale_fmt", "ue8m0",
+             fmt::format("{} of {} scales that are no powers of two", scales.good - scales.powers_of_two, scales.good));
+      return true;
     });
   }
 
   const VerifyContext& context_;
   const std::vector<Weight>& weights_;
+  const std::string& method_;
+  BlockSizes blocks_;  // that are declared
   Findings* findings_;
 };
 

@@ -25,6 +25,26 @@ TEST(ConfigScheme, WhatMakesLoadersMisreadIsAnError) {
       {"compressed-tensors", "nvfp4", "targets", [](Json& s) { group(s)["targets"] = Json::array(); }},
       {"compressed-tensors", "mxfp4", "format", [](Json& s) { s["format"] = "nvfp4-pack-quantized"; }},
       {"compressed-tensors", "int4-g32", "type", [](Json& s) { group(s)["weights"]["type"] = "float"; }},
+      {"compressed-tensors", "mxfp4", "format", [](Json& s) { s["format"] = "mxfp8-quantized"; }},
+      {"compressed-tensors", "int4-g32", "format", [](Json& s) { s["format"] = "int-quantized"; }},
+      {"compressed-tensors", "nvfp4", "format", [](Json& s) { s["format"] = "naive-quantized"; }},
+      {"compressed-tensors", "fp8-block", "format", [](Json& s) { s["format"] = "dense"; }},
+      {"compressed-tensors", "mxfp8", "num_bits", [](Json& s) { group(s)["weights"]["num_bits"] = 4; }},
+      {"compressed-tensors", "nvfp4", "strategy", [](Json& s) { group(s)["weights"]["strategy"] = "group"; }},
+      {"compressed-tensors", "mxfp4", "strategy", [](Json& s) { group(s)["weights"]["strategy"] = "tensor_group"; }},
+      {"compressed-tensors", "int4-g32", "strategy", [](Json& s) { group(s)["weights"]["strategy"] = "tensor"; }},
+      {"compressed-tensors", "int4-g32", "strategy", [](Json& s) { group(s)["weights"]["strategy"] = "block"; }},
+      {"compressed-tensors", "fp8-channel", "strategy", [](Json& s) { group(s)["weights"]["strategy"] = "tensor"; }},
+      {"compressed-tensors", "fp8-tensor", "strategy", [](Json& s) { group(s)["weights"]["strategy"] = "channel"; }},
+      {"compressed-tensors", "int4-g32-asym", "symmetric", [](Json& s) { group(s)["weights"]["symmetric"] = true; }},
+      {"compressed-tensors", "mxfp4", "targets", [](Json& s) { group(s)["targets"] = {"re:nothing.*"}; }},
+      {"compressed-tensors", "mxfp4", "targets",
+       [](Json& s) { group(s)["targets"] = {"model.layers.0.self_attn.q_proj"}; }},
+      {"compressed-tensors", "mxfp4", "config_groups", [](Json& s) { s.erase("config_groups"); }},
+      {"compressed-tensors", "mxfp4", "config_groups", [](Json& s) { s["config_groups"] = Json::object(); }},
+      {"deepseek", "fp8-block", "scale_fmt", [](Json& s) { s["scale_fmt"] = "ue8m0"; }},
+      {"deepseek", "fp8-block", "fmt", [](Json& s) { s["fmt"] = "E5M2"; }},
+      {"deepseek", "fp8-block", "fmt", [](Json& s) { s["fmt"] = "int8"; }},
       {"deepseek", "fp8-block", "fmt", [](Json& s) { s["fmt"] = "e5m2"; }}};
   for (const Case& one : cases) {
     SCOPED_TRACE(std::string(one.format) + " " + one.key);
@@ -41,7 +61,8 @@ TEST(ConfigScheme, WhatMakesLoadersMisreadIsAnError) {
 }
 
 TEST(ConfigScheme, WhatIsWrittenAndWhatIsLeftOpenPass) {
-  for (const char* format : {"int4-g32", "int4-g32-asym", "mxfp4", "nvfp4", "mxfp8", "fp8-block", "fp8-channel"}) {
+  for (const char* format : {"int4-g32", "int4-g32-asym", "int4-channel", "mxfp4", "nvfp4", "mxfp8", "fp8-block",
+                             "fp8-channel", "fp8-tensor"}) {
     TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
     tiny.quantize("compressed-tensors", format);
     EXPECT_TRUE(of_rule(verify_tiny(tiny), "config-scheme").empty()) << format;
@@ -50,6 +71,51 @@ TEST(ConfigScheme, WhatIsWrittenAndWhatIsLeftOpenPass) {
     for (const char* key : {"type", "group_size"}) group(settings)["weights"].erase(key);
     group(settings)["targets"] = {"re:.*experts.*", "Conv2d"};
     EXPECT_TRUE(of_rule(verify_tiny(tiny), "config-scheme").empty()) << format;
+  }
+}
+
+TEST(ConfigScheme, DeclarationsThatComeToTheSame) {
+  const std::vector<Case> cases = {
+      {"compressed-tensors", "fp8-channel", "format", [](Json& s) { s["format"] = "naive-quantized"; }},
+      {"compressed-tensors", "fp8-block", "strategy", [](Json& s) { group(s)["weights"]["strategy"] = "tensor"; }},
+      {"compressed-tensors", "int4-g32", "targets", [](Json& s) { group(s)["targets"] = {"re:(?!lm_head).*"}; }},
+      {"compressed-tensors", "int4-g32", "targets",
+       [](Json& s) { group(s)["targets"] = {"language_model.model.layers.0.mlp.experts.0.up_proj"}; }},
+      {"compressed-tensors", "int4-g32", "targets", [](Json& s) { group(s)["targets"] = {"SomeExperts"}; }},
+      {"compressed-tensors", "mxfp4", "preset",
+       [](Json& s) {
+         s["config_groups"] = Json::object();
+         s["config_groups"]["MXFP4"] = Json::array({"Linear"});
+       }},
+      {"deepseek", "fp8-block", "fmt", [](Json& s) { s["fmt"] = "float8_e4m3fn"; }},
+      {"deepseek", "fp8-block", "weight_block_size", [](Json& s) { s["weight_block_size"] = {64, 64}; }}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(std::string(one.format) + " " + one.key);
+    TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+    tiny.quantize(one.layout, one.format);
+    one.damage(tiny.config()["quantization_config"]);
+    const VerifyReport report = verify_tiny(tiny);
+    EXPECT_TRUE(of_rule(report, "config-scheme").empty()) << text_of(report.findings);
+  }
+}
+
+// Weights of one block come with one scale whatever the size of blocks is called, up to that of the weight.
+TEST(ConfigScheme, BlocksOfAnotherSizeThanTheScales) {
+  for (const char* layout : {"deepseek", "compressed-tensors"}) {
+    TinyOptions options;
+    options.hidden = 128;
+    TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe(options);
+    tiny.quantize(layout, "fp8-block");
+    Json& settings = tiny.config()["quantization_config"];
+    const bool groups = settings.contains("config_groups");
+    Json& blocks = groups ? group(settings)["weights"]["block_structure"] : settings["weight_block_size"];
+    for (const auto& [size, errors] : {std::pair(256, 0u), {128, 0u}, {64, 1u}}) {
+      blocks = {size, size};
+      const Findings found = of_rule(verify_tiny(tiny), "config-scheme");
+      EXPECT_EQ(found.size(), errors) << layout << " " << size << text_of(found);
+      for (const Finding& finding : found)
+        EXPECT_EQ(value_of(finding, "key"), groups ? "block_structure" : "weight_block_size");
+    }
   }
 }
 

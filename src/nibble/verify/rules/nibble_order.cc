@@ -234,7 +234,7 @@ class ChannelTest {
     for (size_t w = 0; w < weights.size(); ++w) {
       const ParamSpec& param = context_.model->params[w];
       if (has_two_codes_a_byte(weights[w])) {
-        if ((*context_.proved)[w]) continue;
+        if (is_proved(context_, w)) continue;
         any_packed_ = true;
       }
       if (hidden == 0 || weights[w].cols() != hidden || weights[w].opaque) continue;

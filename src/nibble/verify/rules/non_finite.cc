@@ -1,7 +1,8 @@
 // NaN and infinity wherever they may stand, and scales below zero. One such value in one weight makes every output that
 // passes it NaN, so all of these are errors. Scales below zero are legal where the rule is to make the extreme of a
 // block the one code that has no opposite (GGUF's containers, and some quantizers of offset codes): then every block
-// that is not zero reaches it, those under a negative scale without exception.
+// that is not zero reaches it, those under a negative scale without exception. With zero points or minima no rule gives
+// one: there a scale is a part of the distance between the ends of its block.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -66,19 +67,18 @@ class MeantSigns {
         if (!tensor.rule.empty()) rules_.emplace(tensor.name, &tensor.rule);
       }
     }
+    verdicts_.resize(weights_.size(), Verdict::kFaulty);
     for (size_t w = 0; w < weights_.size(); ++w) {
       if (context.scan->weights[w].scales.negatives == 0 || !may_have_signs(w)) continue;
-      const Verdict verdict = judge(w);
-      seen_meant_ = seen_meant_ || verdict == Verdict::kMeant;
-      seen_faulty_ = seen_faulty_ || verdict == Verdict::kFaulty;
+      verdicts_[w] = judge(w);
+      seen_meant_ = seen_meant_ || verdicts_[w] == Verdict::kMeant;
+      seen_faulty_ = seen_faulty_ || verdicts_[w] == Verdict::kFaulty;
     }
   }
 
   bool contains(size_t w) const {
-    if (!may_have_signs(w)) return false;
-    const Verdict verdict = judge(w);
     // Of a weight that was not sampled the others tell.
-    return verdict == Verdict::kUnseen ? seen_meant_ && !seen_faulty_ : verdict == Verdict::kMeant;
+    return verdicts_[w] == Verdict::kUnseen ? seen_meant_ && !seen_faulty_ : verdicts_[w] == Verdict::kMeant;
   }
 
  private:
@@ -87,13 +87,16 @@ class MeantSigns {
   bool may_have_signs(size_t w) const {
     const Format& format = weights_[w].format;
     return !weights_[w].opaque && !format.is_dense() && code_shape(format) == CodeShape::kOffset &&
-           scale_type_bytes(format.scale) != 1;
+           format.zero == ZeroPoint::kNone && scale_type_bytes(format.scale) != 1;
   }
 
   Verdict judge(size_t w) const {
     const WeightStats& stats = context_.scan->weights[w];
-    if (context_.checkpoint->container() == Container::kGguf || (*context_.proved)[w]) return Verdict::kMeant;
+    const Proof proof = (*context_.proofs)[w];
+    if (context_.checkpoint->container() == Container::kGguf || proof == Proof::kRecorded) return Verdict::kMeant;
+    // A few such blocks are too small a part of the weight for a comparison to tell.
     if (stats.negative_short_blocks != 0) return Verdict::kFaulty;
+    if (proof != Proof::kNone) return Verdict::kMeant;
     const auto rule = rules_.find(weights_[w].name);
     if (rule != rules_.end() && gives_signs(*rule->second, weights_[w].format)) return Verdict::kMeant;
     const size_t extreme = stats.code_histogram.size() / 2;
@@ -106,6 +109,7 @@ class MeantSigns {
   const VerifyContext& context_;
   const std::vector<Weight>& weights_;
   std::unordered_map<std::string_view, const std::string*> rules_;
+  std::vector<Verdict> verdicts_;  // of weights with scales below zero
   bool seen_meant_ = false, seen_faulty_ = false;
 };
 

@@ -141,6 +141,51 @@ TEST_F(SignedScales, ButNotWhereNoCodeIsTheExtreme) {
   }
 }
 
+// No rule with zero points gives a scale its block's sign, and every block reaches either end.
+TEST(NonFinite, NegativeScalesBesideZeroPoints) {
+  for (const std::string_view which : {"one", "all"}) {
+    TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+    tiny.quantize(kLayout, "int4-g32-asym");
+    std::vector<float> scales = tiny.values(kUp + "weight_scale");
+    for (size_t i = 0; i < scales.size(); ++i) {
+      if (i == 5 || which == "all") scales[i] = -scales[i];
+    }
+    tiny.set_values(kUp + "weight_scale", scales);
+    const Findings found = of_rule(verify_tiny(tiny), "non-finite");
+    ASSERT_EQ(found.size(), 1u) << which;
+    EXPECT_EQ(found[0].tensor, kUp + "weight_scale");
+  }
+}
+
+// The same in checkpoints that other programs wrote.
+TEST(NonFinite, NegativeScalesInLayoutsOfWords) {
+  for (const char* model : {"linear_gptq", "linear_gptq_act_order", "linear_awq"}) {
+    TinyCheckpoint tiny = TinyCheckpoint::load(golden_dir() / "models" / model);
+    EXPECT_TRUE(of_rule(verify_tiny(tiny), "non-finite").empty()) << model;
+    const std::vector<std::string> scales = tiny.matching("*.scales");
+    ASSERT_FALSE(scales.empty());
+    for (const std::string& name : scales) tiny.scale_values(name, -1);
+    EXPECT_EQ(of_rule(verify_tiny(tiny), "non-finite").size(), scales.size()) << model;
+  }
+}
+
+// One block of many is too little for the comparison to show.
+TEST(NonFinite, AComparisonDoesNotExcuseABlockThatNoRuleGives) {
+  TinyOptions options;
+  options.hidden = 256;
+  options.intermediate = 128;
+  const TinyCheckpoint base = TinyCheckpoint::qwen3_moe(options);
+  TinyCheckpoint tiny = base;
+  tiny.quantize(kLayout, "int4-g32");
+  std::vector<float> scales = tiny.values(kUp + "weight_scale");
+  const auto least = std::min_element(scales.begin(), scales.end());
+  *least = -*least;
+  tiny.set_values(kUp + "weight_scale", scales);
+  const VerifyReport report = verify_against(tiny, base);
+  EXPECT_TRUE(of_rule(report, "against").empty()) << text_of(report.findings);
+  EXPECT_EQ(of_rule(report, "non-finite").size(), 1u) << text_of(report.findings);
+}
+
 TEST(NonFinite, NanByteInBlockScalesOfEitherType) {
   for (const auto& [format, byte] : {std::pair{"nvfp4", 0x7F}, {"nvfp4", 0xFF}, {"mxfp4", 0xFF}, {"nvfp4", 0x81}}) {
     TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();

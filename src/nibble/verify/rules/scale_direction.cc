@@ -90,7 +90,7 @@ void check(const VerifyContext& context, Findings* findings) {
   const Band band = band_of(context);
   for (size_t w = 0; w < weights.size(); ++w) {
     const WeightStats& stats = context.scan->weights[w];
-    if ((*context.proved)[w] || weights[w].opaque || weights[w].format.is_dense() || stats.scales.good == 0 ||
+    if (is_proved(context, w) || weights[w].opaque || weights[w].format.is_dense() || stats.scales.good == 0 ||
         stats.code_histogram.empty())
       continue;
     if (weights[w].format.zero == ZeroPoint::kMin) continue;  // a minimum hides what the codes' size says

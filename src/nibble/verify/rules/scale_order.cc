@@ -1,7 +1,7 @@
-// Scales rounded up to powers of two *after* the codes were made with the unrounded ones: every value is too large, by
-// up to two. The trace it leaves: the scales are powers of two and yet the largest code of nearly every block is the
-// largest there is. In the right order the block maxima spread over a factor of two, so that only some blocks reach the
-// top code.
+// Scales rounded to powers of two *after* the codes were made with the unrounded ones: every value is off by the same
+// factor as its scale, up to two. The trace it leaves: the scales are powers of two and yet the largest code of nearly
+// every block is the largest there is. In the right order the block maxima spread over a factor of two, so that only
+// some blocks reach the top code.
 //
 // Weights of a bounded distribution (uniform, ternary, constant) have block maxima that do not spread, and reach the
 // top code in every block where their bound lies right. But then top codes are common, and as many blocks would reach
@@ -24,12 +24,12 @@ constexpr std::string_view kName = "scale-order";
 // How sure one must be. With 8-bit floats a block reaches the top code in the right order with a chance of at most 0.35
 // (rules that let it saturate included), with 4-bit ones of at most 0.8, unless the weights are bounded. `misses`: so
 // many blocks would have no top code if top codes fell where they like, of which one in four may be there.
-struct Proof {
+struct Demand {
   uint64_t blocks;
   double share;
   double misses;
 };
-Proof proof_for(Element element) { return element_bits(element) == 8 ? Proof{16, 0.9, 3} : Proof{64, 0.97, 12}; }
+Demand demand_for(Element element) { return element_bits(element) == 8 ? Demand{16, 0.9, 4.5} : Demand{64, 0.97, 12}; }
 
 // The largest finite magnitude code (0x7E, 0x7B, 7), and the first of the octave below it.
 struct TopCodes {
@@ -51,13 +51,10 @@ struct Tally {
   uint64_t full = 0, blocks = 0;  // blocks of zeros are left out
   uint64_t tops = 0, below = 0;   // elements with the top code, and in the octave below it
   double elements = 0;            // in those blocks
-  double least = 0, most = 0;     // scales
   size_t first = 0, weights = 0;
 
   void add(const Tally& other) {
-    if (weights == 0) first = other.first, least = other.least;
-    least = std::min(least, other.least);
-    most = std::max(most, other.most);
+    if (weights == 0) first = other.first;
     full += other.full;
     blocks += other.blocks;
     tops += other.tops;
@@ -74,8 +71,6 @@ Tally tally_of(const WeightStats& stats, Element element, size_t weight) {
   Tally tally;
   tally.first = weight;
   tally.weights = 1;
-  tally.least = stats.scales.min;
-  tally.most = stats.scales.max;
   tally.full = stats.block_max_histogram[codes.top];
   tally.blocks = stats.blocks - stats.block_max_histogram[0];
   for (size_t c = codes.octave; c <= codes.top; ++c)
@@ -95,16 +90,17 @@ double expected_misses(const Tally& tally) {
 
 enum class Verdict : uint8_t { kGood, kUndecided, kProved };
 
-Verdict judge(const Tally& tally, Element element) {
-  const Proof proof = proof_for(element);
-  if (tally.blocks < proof.blocks || static_cast<double>(tally.full) < proof.share * static_cast<double>(tally.blocks))
+// `cases`: of how many this is one. Of many good ones some have no block without a top code by chance.
+Verdict judge(const Tally& tally, Element element, uint64_t cases) {
+  const Demand demand = demand_for(element);
+  if (tally.blocks < demand.blocks ||
+      static_cast<double>(tally.full) < demand.share * static_cast<double>(tally.blocks))
     return Verdict::kGood;
   // Sparse weights of few values (one-hot rows) also have few top codes in many blocks; but nothing just below.
   const bool falls_off = tally.below >= tally.tops;
   const double missed = static_cast<double>(tally.blocks - tally.full);
-  // Maxima over octaves that all lie at one place of theirs: no bound does that.
-  if (falls_off && element_bits(element) == 8 && tally.most >= 4 * tally.least) return Verdict::kProved;
-  return falls_off && expected_misses(tally) >= proof.misses + 4 * missed ? Verdict::kProved : Verdict::kUndecided;
+  const double misses = demand.misses + std::log(static_cast<double>(cases)) + 4 * missed;
+  return falls_off && expected_misses(tally) >= misses ? Verdict::kProved : Verdict::kUndecided;
 }
 
 bool is_float_element(Element element) {
@@ -119,12 +115,13 @@ Finding order_finding(const VerifyContext& context, const Tally& tally, Element 
       context, tally.first, PartKind::kScales, Severity::kError, kName,
       fmt::format(
           "all scales are powers of two, and yet {} of {} blocks ({}){} reach the largest code 0x{:02X}: the scales "
-          "were rounded after the codes were made, and values are up to twice too large. Quantize again, "
+          "were rounded after the codes were made, and values are off by up to a factor of two. Quantize again, "
           "rounding the scale first",
           tally.full, tally.blocks, share, where, top_codes(element).top),
       {{"share", share},
        {"full_blocks", std::to_string(tally.full)},
        {"blocks", std::to_string(tally.blocks)},
+       {"expected_misses", short_number(expected_misses(tally))},
        {"weights", std::to_string(tally.weights)}});
 }
 
@@ -146,7 +143,9 @@ Finding undecided_note(const VerifyContext& context, const Tally& tally, Element
 bool can_judge(const VerifyContext& context, size_t w) {
   const Format& format = context.model->table.weights()[w].format;
   const WeightStats& stats = context.scan->weights[w];
-  if ((*context.proved)[w] || format.is_dense() || !is_float_element(format.element) || format.two_level) return false;
+  if ((*context.proofs)[w] >= Proof::kNear || format.is_dense() || !is_float_element(format.element) ||
+      format.two_level)
+    return false;
   return stats.blocks != 0 && stats.scales.good != 0 && stats.scales.powers_of_two == stats.scales.good;
 }
 
@@ -154,18 +153,20 @@ void check(const VerifyContext& context, Findings* findings) {
   const auto& weights = context.model->table.weights();
   // Weights that prove nothing alone are judged together: with too few blocks, or undecided.
   std::map<Element, Tally> small, undecided;
+  uint64_t cases = 0;
+  for (size_t w = 0; w < weights.size(); ++w) cases += can_judge(context, w) ? 1u : 0u;
   for (size_t w = 0; w < weights.size(); ++w) {
     if (!can_judge(context, w)) continue;
     const Element element = weights[w].format.element;
     const Tally tally = tally_of(context.scan->weights[w], element, w);
-    const Verdict verdict = judge(tally, element);
+    const Verdict verdict = judge(tally, element, cases);
     if (verdict == Verdict::kProved) findings->push_back(order_finding(context, tally, element));
     if (verdict == Verdict::kUndecided) undecided[element].add(tally);
-    if (tally.blocks < proof_for(element).blocks) small[element].add(tally);
+    if (tally.blocks < demand_for(element).blocks) small[element].add(tally);
   }
-  for (const auto& tallies : {small, undecided}) {
-    for (const auto& [element, tally] : tallies) {
-      const Verdict verdict = judge(tally, element);
+  for (const auto* tallies : {&small, &undecided}) {
+    for (const auto& [element, tally] : *tallies) {
+      const Verdict verdict = judge(tally, element, 1);
       if (verdict == Verdict::kProved) findings->push_back(order_finding(context, tally, element));
       if (verdict == Verdict::kUndecided) findings->push_back(undecided_note(context, tally, element));
     }
