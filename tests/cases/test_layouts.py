@@ -229,6 +229,14 @@ class Layouts(CaseTest):
                 self.refused("quantize", source, self.dir / "t", "--format", *options, says=["a.weight", *words])
                 self.assertFalse((self.dir / "t").exists())
 
+    def test_columns_grouped_out_of_order_are_rounded_again_and_said_so(self):
+        source = pathlib.Path(__file__).resolve().parents[1] / "golden" / "models" / "linear_gptq_act_order"
+        made = self.done("quantize", source, self.dir / "t", "--format", "int4-g128-asym", "--generic", ".*")
+        self.assertEqual({t["action"] for t in made.json["tensors"] if t["action"] != "kept"}, {"quantized"})
+        outcome = self.done("verify", self.dir / "t", "--against", source, "--rederive")
+        self.assertEqual(self.findings(outcome, "error"), [])
+        self.assertLess(max(row["rel_rmse"] for row in outcome.json["against"]), 0.1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -88,7 +88,7 @@ class LayersTest(GateTest):
 
     def test_library_of_another_module(self):
         self.write("src/nibble/numerics/a.cc", "#include <re2/re2.h>\n")
-        self.assert_caught("layers", "RE2 is for checkpoint, quantize, not for numerics")
+        self.assert_caught("layers", "RE2 is for checkpoint, quantize, verify, not for numerics")
 
     def test_library_in_a_header(self):
         self.write("src/nibble/cli/a.h", "#include <fmt/format.h>\n")

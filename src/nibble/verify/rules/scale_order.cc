@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "nibble/verify/code_stats.h"
 #include "nibble/verify/rule_helpers.h"
@@ -51,6 +52,7 @@ struct Tally {
   uint64_t full = 0, blocks = 0;  // blocks of zeros are left out
   uint64_t tops = 0, below = 0;   // elements with the top code, and in the octave below it
   double elements = 0;            // in those blocks
+  double spread = 1;              // largest over smallest scale of one kind of weight with tiles for blocks
   size_t first = 0, weights = 0;
 
   void add(const Tally& other) {
@@ -64,13 +66,14 @@ struct Tally {
   }
 };
 
-Tally tally_of(const WeightStats& stats, Element element, size_t weight) {
-  const TopCodes codes = top_codes(element);
+Tally tally_of(const WeightStats& stats, const Format& format, size_t weight) {
+  const TopCodes codes = top_codes(format.element);
   const auto& histogram = stats.code_histogram;
   const size_t half = histogram.size() / 2;
   Tally tally;
   tally.first = weight;
   tally.weights = 1;
+  if (format.block_rows > 1) tally.spread = stats.scales.max / stats.scales.min;
   tally.full = stats.block_max_histogram[codes.top];
   tally.blocks = stats.blocks - stats.block_max_histogram[0];
   for (size_t c = codes.octave; c <= codes.top; ++c)
@@ -80,6 +83,15 @@ Tally tally_of(const WeightStats& stats, Element element, size_t weight) {
         static_cast<double>(stats.elements) / static_cast<double>(stats.blocks) * static_cast<double>(tally.blocks);
   return tally;
 }
+
+struct Range {
+  double least = 0, most = 0;
+
+  void add(const ScaleStats& scales) {
+    least = most == 0 ? scales.min : std::min(least, static_cast<double>(scales.min));
+    most = std::max(most, static_cast<double>(scales.max));
+  }
+};
 
 // How many blocks would have no top code if as many top codes fell where they like.
 double expected_misses(const Tally& tally) {
@@ -99,6 +111,9 @@ Verdict judge(const Tally& tally, Element element, uint64_t cases) {
   // Sparse weights of few values (one-hot rows) also have few top codes in many blocks; but nothing just below.
   const bool falls_off = tally.below >= tally.tops;
   const double missed = static_cast<double>(tally.blocks - tally.full);
+  // Maxima of one kind of weight over octaves that all lie at one place of theirs: a bound that does that would have to
+  // change by powers of two from tile to tile (rows may have such bounds).
+  if (falls_off && element_bits(element) == 8 && tally.spread >= 4) return Verdict::kProved;
   const double misses = demand.misses + std::log(static_cast<double>(cases)) + 4 * missed;
   return falls_off && expected_misses(tally) >= misses ? Verdict::kProved : Verdict::kUndecided;
 }
@@ -153,16 +168,25 @@ void check(const VerifyContext& context, Findings* findings) {
   const auto& weights = context.model->table.weights();
   // Weights that prove nothing alone are judged together: with too few blocks, or undecided.
   std::map<Element, Tally> small, undecided;
+  // Scales by kind of weight: good kinds may have a bound each, which lie at one place of different octaves.
+  std::map<std::tuple<bool, Element, Projection>, Range> ranges;
   uint64_t cases = 0;
   for (size_t w = 0; w < weights.size(); ++w) cases += can_judge(context, w) ? 1u : 0u;
   for (size_t w = 0; w < weights.size(); ++w) {
     if (!can_judge(context, w)) continue;
     const Element element = weights[w].format.element;
-    const Tally tally = tally_of(context.scan->weights[w], element, w);
+    const Tally tally = tally_of(context.scan->weights[w], weights[w].format, w);
     const Verdict verdict = judge(tally, element, cases);
     if (verdict == Verdict::kProved) findings->push_back(order_finding(context, tally, element));
+    const bool few = tally.blocks < demand_for(element).blocks;
     if (verdict == Verdict::kUndecided) undecided[element].add(tally);
-    if (tally.blocks < demand_for(element).blocks) small[element].add(tally);
+    if (few) small[element].add(tally);
+    if (weights[w].format.block_rows > 1 && (few || verdict == Verdict::kUndecided))
+      ranges[{few, element, context.model->params[w].projection}].add(context.scan->weights[w].scales);
+  }
+  for (const auto& [kind, range] : ranges) {
+    Tally& joined = std::get<0>(kind) ? small[std::get<1>(kind)] : undecided[std::get<1>(kind)];
+    joined.spread = std::max(joined.spread, range.most / range.least);
   }
   for (const auto* tallies : {&small, &undecided}) {
     for (const auto& [element, tally] : *tallies) {
