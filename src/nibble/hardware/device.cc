@@ -204,9 +204,8 @@ class DeviceReader {
           row[0].get<std::string>(), row[1].get<uint64_t>(), {row[2].get<double>(), row[3].get<double>()}};
       const bool later = device_.measured_experts.empty() || device_.measured_experts.back().scheme != made.scheme ||
                          device_.measured_experts.back().tokens < made.tokens;
-      if (!later || made.tokens == 0 ||
-          !(made.share.low > 0 && made.share.low <= made.share.high && made.share.high <= 1))
-        refuse_row(row);
+      const bool share = made.share.low > 0 && made.share.low <= made.share.high && made.share.high <= 1;
+      if (!later || !share || made.tokens == 0) refuse_row(row);
       device_.measured_experts.push_back(std::move(made));
     }
   }
