@@ -36,6 +36,8 @@ TEST(Routing, skew_reads_fewer_experts_and_loads_one_more) {
     EXPECT_NEAR(routing.distinct(1), 8, 1e-9) << skew;  // every token still chooses 8
     EXPECT_LT(routing.distinct(32), before) << skew;
     EXPECT_GE(routing.imbalance() + 1e-9, load) << skew;
+    EXPECT_GE(routing.rank_load(8), 1) << skew;
+    EXPECT_LE(routing.rank_load(8), routing.imbalance()) << skew;
     before = routing.distinct(32);
     load = routing.imbalance();
   }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -237,6 +238,85 @@ TEST(Plan, a_speculation_that_loses_says_at_which_acceptance) {
   const double a = *s.break_even;
   const double tokens = 1 + a + a * a + a * a * a;
   EXPECT_NEAR(tokens / ((s.verify_seconds + s.draft_seconds) / s.step_seconds), 1, 1e-9);
+}
+
+// Of a prompt only the last token needs the head: 8,192 tokens on one GPU, counted from the outside.
+TEST(Plan, a_prompt_meets_the_head_once) {
+  const Plan plan = make_plan(request_for("gpt-oss-20b", "released", 1));
+  for (const PrefillPoint& point : plan.prefill) {
+    if (point.tokens == 8192) {
+      EXPECT_NEAR(point.time.compute, 57.0e-3, 0.1e-3);
+    }
+  }
+}
+
+// Linear attention's gates and inputs are cut with its heads: Mamba's projection alone is 27.6 GB here.
+TEST(Plan, inputs_of_linear_heads_are_cut) {
+  const auto attention = [](uint64_t tp) {
+    PlanRequest request = request_for("nemotron-3-ultra-550b-a55b", "nvfp4", tp);
+    request.tp = request.ep = tp;
+    return make_plan(request).chosen->memory.by_role[static_cast<size_t>(Role::kAttention)];
+  };
+  EXPECT_LT(attention(8), attention(1) / 7);
+}
+
+TEST(Plan, stacks_of_shared_experts_are_no_rows) {
+  PlanRequest request = request_for("inkling", "nvfp4", 16);
+  request.tp = 8;
+  request.ep = 8;
+  EXPECT_TRUE(make_plan(request).fits);
+}
+
+TEST(Plan, mtp_layers_that_draft_nothing_decide_nothing) {
+  PlanRequest request = request_for("deepseek-v3", "released", 8);
+  request.reserve = 0.394;
+  const Plan plan = make_plan(request);
+  EXPECT_TRUE(plan.fits);
+  EXPECT_EQ(plan.fits, !plan.search.plans.empty());
+}
+
+TEST(Plan, the_row_that_is_shown_is_one_that_fits) {
+  PlanRequest request;
+  request.model = "deepseek-v3";
+  request.gpus = 8;
+  request.concurrency = 48;
+  request.context = 131072;
+  const Plan plan = make_plan(request);
+  EXPECT_TRUE(plan.fits);
+  EXPECT_TRUE(plan.rows[plan.detail].fits && plan.chosen->memory.fits());
+  EXPECT_FALSE(plan.rows[0].fits);
+}
+
+TEST(Plan, numbers_that_make_no_layout_are_refused_with_a_reason) {
+  PlanRequest request = request_for("gpt-oss-120b", "released", 8);
+  request.ep = 16;
+  const Plan plan = make_plan(request);
+  EXPECT_FALSE(plan.fits);
+  ASSERT_EQ(plan.search.refused.size(), 1U);
+  EXPECT_THAT(plan.search.refused[0].refusal.reason, HasSubstr("EP divides TP x DP"));
+}
+
+TEST(Plan, engines_are_told_what_they_know) {
+  PlanRequest request = request_for("gpt-oss-120b", "released", 8);
+  request.tp = 8;
+  request.ep = 4;
+  EXPECT_TRUE(make_plan(request).fits);
+  request.engine = Engine::kVllm;
+  const Plan plan = make_plan(request);
+  EXPECT_FALSE(plan.fits);
+  EXPECT_THAT(plan.search.refused[0].refusal.reason, HasSubstr("vLLM"));
+}
+
+TEST(Plan, a_device_without_links_uses_its_network) {
+  PlanRequest request = request_for("gpt-oss-120b", "released", 2);
+  request.gpu = "gb10";
+  const Plan plan = make_plan(request);
+  ASSERT_TRUE(plan.exchange);
+  EXPECT_TRUE(std::isfinite(plan.exchange->one_domain) && std::isfinite(plan.chosen->step.total()));
+}
+
+TEST(Plan, the_release_of_a_plain_model_is_no_format) {
+  EXPECT_THROW(make_plan(request_for("mixtral-8x7b", "released", 8)), Error);
 }
 
 }  // namespace
