@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "nibble/verify/code_stats.h"
 #include "nibble/verify/rule_helpers.h"
@@ -51,6 +52,7 @@ struct Tally {
   uint64_t full = 0, blocks = 0;  // blocks of zeros are left out
   uint64_t tops = 0, below = 0;   // elements with the top code, and in the octave below it
   double elements = 0;            // in those blocks
+  std::set<int> octaves;          // of the smallest and the largest scale of each weight
   size_t first = 0, weights = 0;
 
   void add(const Tally& other) {
@@ -60,6 +62,7 @@ struct Tally {
     tops += other.tops;
     below += other.below;
     elements += other.elements;
+    octaves.insert(other.octaves.begin(), other.octaves.end());
     weights += other.weights;
   }
 };
@@ -71,6 +74,7 @@ Tally tally_of(const WeightStats& stats, Element element, size_t weight) {
   Tally tally;
   tally.first = weight;
   tally.weights = 1;
+  tally.octaves = {std::ilogb(stats.scales.min), std::ilogb(stats.scales.max)};
   tally.full = stats.block_max_histogram[codes.top];
   tally.blocks = stats.blocks - stats.block_max_histogram[0];
   for (size_t c = codes.octave; c <= codes.top; ++c)
@@ -88,6 +92,8 @@ double expected_misses(const Tally& tally) {
   return blocks * std::pow(1 - chance, tally.elements / blocks);
 }
 
+constexpr size_t kManyOctaves = 4;
+
 enum class Verdict : uint8_t { kGood, kUndecided, kProved };
 
 // `cases`: of how many this is one. Of many good ones some have no block without a top code by chance.
@@ -99,6 +105,9 @@ Verdict judge(const Tally& tally, Element element, uint64_t cases) {
   // Sparse weights of few values (one-hot rows) also have few top codes in many blocks; but nothing just below.
   const bool falls_off = tally.below >= tally.tops;
   const double missed = static_cast<double>(tally.blocks - tally.full);
+  // Weights have few bounds, one for a shape. Where maxima are of many octaves, and each lies at the end of its own,
+  // they are none.
+  if (falls_off && element_bits(element) == 8 && tally.octaves.size() >= kManyOctaves) return Verdict::kProved;
   const double misses = demand.misses + std::log(static_cast<double>(cases)) + 4 * missed;
   return falls_off && expected_misses(tally) >= misses ? Verdict::kProved : Verdict::kUndecided;
 }
