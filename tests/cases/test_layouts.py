@@ -237,6 +237,19 @@ class Layouts(CaseTest):
         self.assertEqual(self.findings(outcome, "error"), [])
         self.assertLess(max(row["rel_rmse"] for row in outcome.json["against"]), 0.1)
 
+    def test_scales_that_were_moved_are_not_declared_powers_of_two(self):
+        tensors, config = qwen3_moe(hidden=128, width=128)
+        source = write_folder(self.dir / "bf16", tensors, config)
+        options = ("--format", "fp8-block", "--layout", "deepseek")
+        self.done("quantize", source, self.dir / "a", *options)
+        self.done("quantize", self.dir / "a", self.dir / "b", *options, "--rule", "fp8.ue8m0")
+        self.done("quantize", source, self.dir / "c", *options, "--rule", "fp8.ue8m0")
+        declared = [json.loads((self.dir / name / "config.json").read_text())["quantization_config"].get("scale_fmt")
+                    for name in "abc"]
+        self.assertEqual(declared, [None, None, "ue8m0"])
+        for name in "bc":
+            self.assertEqual(self.findings(self.done("verify", self.dir / name), "error"), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -117,6 +117,7 @@ struct PartRun {
 struct ConfigRequest {
   Format format;
   std::string rule;           // stored beside the observer's name where the convention has such a field
+  bool all_by_rule = true;    // no weight kept scales that it came with
   std::string source_family;  // model_type of the source
   Element model_dtype = Element::kBF16;
   std::vector<std::string> quantized;   // module names (no ".weight"), sorted

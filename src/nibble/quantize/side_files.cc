@@ -32,6 +32,7 @@ ConfigRequest config_request(const Checkpoint& source, const Model& model, const
     // Copies of what was in the scheme already count as quantized too.
     const bool encoded = !out.format.is_dense();
     if (encoded) config.quantized.push_back(module_of(out.name));
+    if (encoded && out.route != Route::kEncode) config.all_by_rule = false;
     // Weights only: a bias or a scale of a module is not a module that is kept.
     if (!encoded && out.shape.size() >= 2 && out.param.role != Role::kBias) config.kept.push_back(module_of(out.name));
     if (out.param.role == Role::kNorm && out.shape.size() == 1 && ends_with(out.name, kWeightTail))

@@ -79,7 +79,8 @@ class Deepseek final : public Convention {
     settings["activation_scheme"] = "dynamic";
     settings["fmt"] = "e4m3";
     settings["quant_method"] = "fp8";
-    if (request.rule == kPowerOfTwoRule || request.format.scale == ScaleType::kE8M0) settings["scale_fmt"] = "ue8m0";
+    const bool powers = request.all_by_rule && request.rule == kPowerOfTwoRule;
+    if (powers || request.format.scale == ScaleType::kE8M0) settings["scale_fmt"] = "ue8m0";
     settings["weight_block_size"] = {request.format.block_rows, request.format.block_cols};
     // As releases of such folders list them: names in full, norms too.
     std::vector<std::string> kept = request.kept;
