@@ -4,8 +4,8 @@
 //   kv             ceil(concurrency / dp) sequences of `context` tokens: heads shared out where there are enough; the
 //                  MTP layers' once more if tokens are drafted
 //   activations    for T = max(sequences, kPrefillChunk) tokens, drafted ones among them, in 16 bits: four streams of
-//                  width H, the widest of the attention's and the MLPs' intermediates, top-k inputs and intermediates of the routed tokens; and
-//                  float32 logits of kLogitRows tokens
+//                  width H, the widest of the attention's and the MLPs' intermediates, top-k inputs and intermediates
+//                  of the routed tokens; and float32 logits of kLogitRows tokens
 //   workspace      split attention's partial sums, 32 parts a sequence, in float32; 64 MiB of the matrix library's
 //   communication  TP: two buffers of T x H in 16 bits, and 32 MiB of the library's own a peer (at most 8 peers);
 //                  EP: send and receive buffers of the T tokens' top-k copies, 16 bits
