@@ -16,8 +16,8 @@ uint64_t rounded(double bytes) { return static_cast<uint64_t>(std::llround(bytes
 
 }  // namespace
 
-FormatSize flat_size(double total, double active, const std::string& name) {
-  const Format format = parse_format(name);
+FormatSize flat_size(double total, double active, const std::string& format_name) {
+  const Format format = parse_format(format_name);
   const double bits = format.bits_per_weight(kSide, kSide);
   FormatSize size;
   size.weight_bytes = rounded(total * bits / 8);

@@ -35,7 +35,7 @@ struct FormatRow {
 };
 
 // `total` and `active` parameters, all of them in the format.
-FormatSize flat_size(double total, double active, const std::string& format);
+FormatSize flat_size(double total, double active, const std::string& format_name);
 
 // Fills min_gpus, machines, floor_seconds and fits from the size.
 void rate(const Device& device, const PlanRequest& request, uint64_t gpus, FormatRow* row);

@@ -7,6 +7,8 @@
 // public listings of the release. Sizes of tables: as transformers derives them, the next primes for one lookup after
 // the other. The n-gram block's three index tensors are kept by transformers, not known of every release: optional.
 #include <array>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "nibble/models/families/linear_blocks.h"
