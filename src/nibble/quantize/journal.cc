@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "nibble/base/error.h"
@@ -188,7 +189,9 @@ void Journal::remove() const {
   std::error_code code;
   std::filesystem::remove(folder_ / kJournalState, code);
   if (!code) std::filesystem::remove_all(folder_, code);
-  if (code) throw system_error("cannot remove the journal", folder_, code.value());
+  // Who waits for the lock makes its file again in the middle of this: then the folder is theirs to remove.
+  if (code && code != std::errc::directory_not_empty)
+    throw system_error("cannot remove the journal", folder_, code.value());
 }
 
 }  // namespace nibble
