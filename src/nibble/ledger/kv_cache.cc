@@ -112,6 +112,13 @@ KvCache::KvCache(const ModelSpec& spec) {
   for (size_t i = 0; i < spec.layers.size(); ++i) layers_.push_back(layer_of(spec, i));
 }
 
+const KvLayer* KvCache::last_attention() const {
+  for (size_t i = layers_.size(); i-- > 0;) {
+    if (layers_[i].elements + layers_[i].window_elements != 0) return &layers_[i];
+  }
+  return nullptr;
+}
+
 double KvCache::bytes_per_token(uint64_t element_bytes) const {
   double elements = 0;
   for (const KvLayer& layer : layers_) {

@@ -52,6 +52,8 @@ class KvCache {
   // What one new token's attention reads of it: all of it, but for the entries that an indexer leaves out; states are
   // read and written.
   uint64_t read_bytes(uint64_t tokens, uint64_t element_bytes) const;
+  // The last layer that keeps keys, null if none does: MTP layers attend as it does.
+  const KvLayer* last_attention() const;
   const std::vector<KvLayer>& layers() const { return layers_; }
 
  private:

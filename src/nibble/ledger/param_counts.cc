@@ -4,6 +4,7 @@
 
 #include "nibble/base/checked_math.h"
 #include "nibble/base/error.h"
+#include "nibble/models/stacked_inventory.h"
 
 namespace nibble {
 namespace {
@@ -26,8 +27,6 @@ uint64_t elements_of(const ParamSpec& param) {
 }
 
 }  // namespace
-
-bool is_expert_stack(const ParamSpec& param) { return param.fusion != Fusion::kNone; }
 
 ParamCounts count_params(const ModelSpec& spec, std::span<const ParamSpec> params) {
   ParamCounts counts;

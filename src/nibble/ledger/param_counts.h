@@ -26,7 +26,4 @@ struct ParamCounts {
 // `params` as stacked_inventory() gives them. Error if a sum does not fit 64 bits.
 ParamCounts count_params(const ModelSpec& spec, std::span<const ParamSpec> params);
 
-// One of the stacks of routed experts: its weights or biases, MTP's included.
-bool is_expert_stack(const ParamSpec& param);
-
 }  // namespace nibble

@@ -11,6 +11,7 @@
 #include "nibble/checkpoint/checkpoint.h"
 #include "nibble/models/family.h"
 #include "nibble/models/model.h"
+#include "nibble/models/stacked_inventory.h"
 #include "nibble/numerics/format.h"
 
 namespace nibble {
@@ -21,7 +22,7 @@ struct WeightItem {
   uint64_t bytes = 0;     // in the file: codes, scales, zero points, second levels; of all experts
   uint64_t elements = 0;  // of all experts
 
-  bool is_stack() const { return param.fusion != Fusion::kNone; }
+  bool is_stack() const { return is_expert_stack(param); }
   uint64_t experts() const { return is_stack() ? param.shape[0] : 1; }
   // Matrices in one tensor: routed experts, or shared ones that a family stacks.
   uint64_t matrices() const { return is_matrix_stack() ? param.shape[0] : 1; }

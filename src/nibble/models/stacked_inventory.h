@@ -11,4 +11,7 @@ namespace nibble {
 // Routed experts are (E, N, K), their biases (E, N), fusion kStackedExperts; MTP layers' too, with role kMtp.
 std::vector<ParamSpec> stacked_inventory(const Family& family, const ModelSpec& spec);
 
+// One of the stacks of routed experts: its weights or biases, MTP's included.
+inline bool is_expert_stack(const ParamSpec& param) { return param.fusion != Fusion::kNone; }
+
 }  // namespace nibble

@@ -16,7 +16,6 @@ namespace nibble {
 namespace {
 
 constexpr size_t kProposals = 3;
-constexpr uint64_t kMostSearched = 4096;  // GPUs
 
 class Proposer {
  public:
@@ -135,8 +134,7 @@ class Proposer {
     }
     PlanRequest free = plan_.request;
     free.tp = free.ep = free.pp = free.dp = std::nullopt;
-    for (uint64_t gpus = plan_.gpus * 2; gpus <= std::min(64 * plan_.request.gpus_per_machine, kMostSearched);
-         gpus *= 2) {
+    for (uint64_t gpus = plan_.gpus * 2; gpus <= most_gpus(plan_.request.gpus_per_machine); gpus *= 2) {
       const auto made = fits(free, device, gpus);
       if (made) return add(fmt::format("{}--gpus {}{}", option, gpus, layout_options(made->layout)), *made);
     }

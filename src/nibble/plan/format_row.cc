@@ -40,6 +40,8 @@ uint64_t usual_gpus(double bytes, double usable, uint64_t gpus_per_machine) {
   return std::max<uint64_t>(1, ceil_div(needed, gpus_per_machine)) * gpus_per_machine;
 }
 
+uint64_t most_gpus(uint64_t gpus_per_machine) { return std::min<uint64_t>(64 * gpus_per_machine, 4096); }
+
 void rate(const Device& device, const PlanRequest& request, uint64_t gpus, FormatRow* row) {
   const auto bytes = static_cast<double>(row->size.weight_bytes);
   const double usable = usable_bytes(device, request.reserve);

@@ -88,19 +88,13 @@ uint64_t rank_kv_bytes(const Subject& subject, const Layout& layout, uint64_t to
   const auto on_rank = [&](const KvLayer& layer) {
     return ceil_div(layer.bytes(tokens, element_bytes), std::min(layer.heads, layout.tp));
   };
+  const KvLayer* drafter = subject.cache.last_attention();
   uint64_t most = 0;
   for (uint64_t stage = 0; stage < layout.pp; ++stage) {
     const auto [first, last] = stage_layers(layers.size(), layout.pp, stage);
     uint64_t sum = 0;
     for (uint64_t i = first; i < last; ++i) sum += on_rank(layers[i]);
-    if (drafting && stage + 1 == layout.pp) {
-      // MTP layers attend as the model's last attention layer does.
-      for (size_t i = layers.size(); i-- > 0;) {
-        if (layers[i].elements + layers[i].window_elements == 0) continue;
-        sum += subject.spec.mtp_layers * on_rank(layers[i]);
-        break;
-      }
-    }
+    if (drafting && stage + 1 == layout.pp && drafter != nullptr) sum += subject.spec.mtp_layers * on_rank(*drafter);
     most = std::max(most, sum);
   }
   return most;

@@ -90,6 +90,9 @@ void plan_flat(Plan* plan) {
   plan->detail = detail_row(request, plan->rows);
 }
 
+// GPUs are chosen for the format asked for, or the release's own; without either for the smallest.
+bool is_about_first_row(const Plan& plan) { return !plan.request.formats.empty() || plan.rows[0].format == "released"; }
+
 // A row fits if a layout of it does.
 void rate_rows(const std::vector<std::shared_ptr<const WeightGroups>>& weights, Plan* plan) {
   for (size_t i = 0; i < plan->rows.size(); ++i) {
@@ -102,12 +105,12 @@ void rate_rows(const std::vector<std::shared_ptr<const WeightGroups>>& weights, 
 
 // With GPUs to choose: more of them until a layout fits with everything, not the weights alone.
 void add_gpus(const std::vector<std::shared_ptr<const WeightGroups>>& weights, Plan* plan) {
-  const bool first = !plan->request.formats.empty() || plan->rows[0].format == "released";
+  const bool first = is_about_first_row(*plan);
   const auto fits = [&] {
     return first ? plan->rows[0].fits
                  : std::any_of(plan->rows.begin(), plan->rows.end(), [](const FormatRow& row) { return row.fits; });
   };
-  const uint64_t most = std::min<uint64_t>(64 * plan->request.gpus_per_machine, 4096);
+  const uint64_t most = most_gpus(plan->request.gpus_per_machine);
   const uint64_t asked = plan->gpus;
   while (!fits() && plan->gpus < most) {
     plan->gpus *= 2;
@@ -142,9 +145,11 @@ void set_outlook(Plan* plan) {
   const Subject& subject = *plan->subject;
   const StepModel model(subject, *plan->weights, plan->chosen->layout, plan->device, request.gpus_per_machine,
                         scheme_peak(*plan->scheme, plan->device), request.skew);
-  plan->chosen->step = model.step(request.concurrency, request.context, request.kv_element_bytes);
-  if (plan->chosen->tokens_per_second <= 0)
+  // The search has timed what fits.
+  if (plan->chosen->tokens_per_second <= 0) {
+    plan->chosen->step = model.step(request.concurrency, request.context, request.kv_element_bytes);
     plan->chosen->tokens_per_second = static_cast<double>(request.concurrency) / plan->chosen->step.total();
+  }
   plan->step = predict(plan->chosen->step, plan->device, *plan->scheme);
   plan->decode = decode_curve(model, request, subject.spec.max_positions);
   mark_what_fits(plan);
@@ -181,9 +186,7 @@ void plan_model(std::shared_ptr<const Subject> subject, Plan* plan) {
   std::vector<ModelRow> rows = model_rows(*plan->subject, formats_of(request, plan->subject.get()));
   for (const ModelRow& made : rows) plan->rows.push_back(made.row);
   refuse_all_rows(plan->rows);
-  // For the format asked for, or the release's own; without either for the smallest.
-  const bool first = !request.formats.empty() || plan->rows[0].format == "released";
-  choose_gpus(request, first ? plan->rows[0].size.weight_bytes : smallest(plan->rows), plan);
+  choose_gpus(request, is_about_first_row(*plan) ? plan->rows[0].size.weight_bytes : smallest(plan->rows), plan);
   std::vector<std::shared_ptr<const WeightGroups>> weights;
   for (ModelRow& made : rows) weights.push_back(std::make_shared<const WeightGroups>(plan->subject->spec, made.items));
   rate_rows(weights, plan);
@@ -195,12 +198,9 @@ void plan_model(std::shared_ptr<const Subject> subject, Plan* plan) {
   plan->detail_is_dense = detail.format.is_dense();
   plan->scheme = plain_scheme(detail.format, plan->device);
   search_detail(plan);
-  plan->schemes = plan_schemes(*plan->subject, detail.format, Layout{}, plan->device, request.concurrency);
-  if (plan->chosen) {
-    plan->schemes =
-        plan_schemes(*plan->subject, detail.format, plan->chosen->layout, plan->device, request.concurrency);
-    set_outlook(plan);
-  }
+  plan->schemes = plan_schemes(*plan->subject, detail.format, plan->chosen ? plan->chosen->layout : Layout{},
+                               plan->device, request.concurrency);
+  if (plan->chosen) set_outlook(plan);
 }
 
 }  // namespace

@@ -140,6 +140,17 @@ void StepModel::add_exchange(const StageLoad& stage, double group_tokens, double
   time->exchange += seconds;
 }
 
+// What one stage reads and computes.
+void StepModel::add_work(double weights, double kv, double flops, StepTime* time) const {
+  const double read = (weights + kv) / device_->memory_bandwidth;
+  const double compute = flops_ > 0 ? flops / flops_ : 0;
+  time->weight_bytes += weights;
+  time->kv_bytes += kv;
+  time->read += read;
+  time->compute += compute;
+  time->floor += std::max(read, compute);
+}
+
 double StepModel::draft_read(uint64_t sequences, uint64_t context, uint64_t kv_element_bytes) const {
   const ModelSpec& spec = subject_->spec;
   if (spec.mtp_layers == 0) return 0;
@@ -147,14 +158,9 @@ double StepModel::draft_read(uint64_t sequences, uint64_t context, uint64_t kv_e
   const double share = routing_ ? routing_->busiest_share(of(sequences), layout_.ep) : 0;
   const double steps = std::max(1.0, of(spec.mtp_layers) / of(std::max<uint64_t>(spec.mtp_layers_per_step, 1)));
   double bytes = (last.mtp_bytes + share * last.mtp_expert_bytes) / steps + last.head_bytes;
-  // One layer's cache, as the model's last attention has it.
-  const auto& layers = subject_->cache.layers();
-  for (size_t i = layers.size(); i-- > 0;) {
-    if (layers[i].elements + layers[i].window_elements == 0) continue;
-    bytes += of(ceil_div(sequences, layout_.dp)) * of(layers[i].read_bytes(context, kv_element_bytes)) /
-             of(std::min(layers[i].heads, layout_.tp));
-    break;
-  }
+  if (const KvLayer* layer = subject_->cache.last_attention(); layer != nullptr)
+    bytes += of(ceil_div(sequences, layout_.dp)) * of(layer->read_bytes(context, kv_element_bytes)) /
+             of(std::min(layer->heads, layout_.tp));
   return bytes / device_->memory_bandwidth;
 }
 
@@ -170,13 +176,8 @@ StepTime StepModel::prefill(uint64_t tokens) const {
     // One group of TP GPUs has the prompt; of its tokens only the last needs the head.
     const double flops = of(tokens) * (stage.fixed_flops + stage.expert_flops * rank_load_ / of(layout_.stage_gpus())) +
                          stage.head_flops + a_layer * of(stage.last - stage.first);
-    const double read = weights / device_->memory_bandwidth;
-    const double compute = flops_ > 0 ? flops / flops_ : 0;
+    add_work(weights, 0, flops, &time);
     add_exchange(stage, of(tokens), of(tokens) / of(layout_.tp), &time);
-    time.weight_bytes += weights;
-    time.read += read;
-    time.compute += compute;
-    time.floor += std::max(read, compute);
   }
   return time;
 }
@@ -201,16 +202,10 @@ StepTime StepModel::step(uint64_t sequences, uint64_t context, uint64_t kv_eleme
     const double flops =
         group_sequences * of(tokens) * (stage.fixed_flops + stage.head_flops + a_layer * of(stage.last - stage.first)) +
         of(all_tokens) * stage.expert_flops * rank_load_ / of(layout_.stage_gpus());
-    const double read = (weights + kv) / device_->memory_bandwidth;
-    const double compute = flops_ > 0 ? flops / flops_ : 0;
-    const double before = time.exchange;
+    const double before = time.total();
+    add_work(weights, kv, flops, &time);
     add_exchange(stage, of(all_tokens) / of(layout_.dp), of(all_tokens) / of(layout_.stage_gpus()), &time);
-    time.weight_bytes += weights;
-    time.kv_bytes += kv;
-    time.read += read;
-    time.compute += compute;
-    time.floor += std::max(read, compute);
-    time.slowest_stage = std::max(time.slowest_stage, std::max(read, compute) + time.exchange - before);
+    time.slowest_stage = std::max(time.slowest_stage, time.total() - before);
   }
   return time;
 }

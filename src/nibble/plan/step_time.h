@@ -76,6 +76,7 @@ class StepModel {
   Wire wire_of(uint64_t gpus) const;
   double all_reduce(double tokens) const;
   double exchange_of(double mine, uint64_t over_domains) const;
+  void add_work(double weights, double kv, double flops, StepTime* time) const;
   void add_exchange(const StageLoad& stage, double group_tokens, double mine, StepTime* time) const;
 
   const Subject* subject_;

@@ -57,21 +57,7 @@ void add_kda(Inventory* out) {
 
 void add_gated_mla(Inventory* out) {
   const ModelSpec& spec = out->spec();
-  const uint64_t q = spec.heads * spec.head_dim;
-  const bool bias = spec.attention_bias;
-  if (spec.q_lora_rank == 0) {
-    out->linear("attention.q_proj", Role::kAttention, q, spec.hidden, Projection::kQ);
-  } else {
-    out->linear("attention.q_a_proj", Role::kAttention, spec.q_lora_rank, spec.hidden, Projection::kQa, bias);
-    out->norm("attention.q_a_layernorm", spec.q_lora_rank);
-    out->linear("attention.q_b_proj", Role::kAttention, q, spec.q_lora_rank, Projection::kQb);
-  }
-  out->linear("attention.kv_a_proj_with_mqa", Role::kAttention, spec.kv_lora_rank + spec.qk_rope_head_dim, spec.hidden,
-              Projection::kKva, bias);
-  out->norm("attention.kv_a_layernorm", spec.kv_lora_rank);
-  out->linear("attention.kv_b_proj", Role::kAttention, spec.heads * (spec.qk_nope_head_dim + spec.v_head_dim),
-              spec.kv_lora_rank, Projection::kKvb);
-  out->linear("attention.dense", Role::kAttention, spec.hidden, spec.heads * spec.v_head_dim, Projection::kO, bias);
+  add_mla(out, "attention", "dense");
   out->linear("attention.g_proj", Role::kAttention, spec.heads, spec.hidden, Projection::kHeads);
 }
 

@@ -115,23 +115,23 @@ void add_gqa(Inventory* out, bool o_bias) {
   out->norm("self_attn.k_norm", per_head ? shape.head_dim : kv);
 }
 
-void add_mla(Inventory* out) {
+void add_mla(Inventory* out, const std::string& module, const std::string& output) {
   const ModelSpec& spec = out->spec();
   const uint64_t q = spec.heads * (spec.qk_nope_head_dim + spec.qk_rope_head_dim);
   const bool bias = spec.attention_bias;
   if (spec.q_lora_rank == 0) {
-    out->linear("self_attn.q_proj", Role::kAttention, q, spec.hidden, Projection::kQ);
+    out->linear(module + ".q_proj", Role::kAttention, q, spec.hidden, Projection::kQ);
   } else {
-    out->linear("self_attn.q_a_proj", Role::kAttention, spec.q_lora_rank, spec.hidden, Projection::kQa, bias);
-    out->norm("self_attn.q_a_layernorm", spec.q_lora_rank);
-    out->linear("self_attn.q_b_proj", Role::kAttention, q, spec.q_lora_rank, Projection::kQb);
+    out->linear(module + ".q_a_proj", Role::kAttention, spec.q_lora_rank, spec.hidden, Projection::kQa, bias);
+    out->norm(module + ".q_a_layernorm", spec.q_lora_rank);
+    out->linear(module + ".q_b_proj", Role::kAttention, q, spec.q_lora_rank, Projection::kQb);
   }
-  out->linear("self_attn.kv_a_proj_with_mqa", Role::kAttention, spec.kv_lora_rank + spec.qk_rope_head_dim, spec.hidden,
+  out->linear(module + ".kv_a_proj_with_mqa", Role::kAttention, spec.kv_lora_rank + spec.qk_rope_head_dim, spec.hidden,
               Projection::kKva, bias);
-  out->norm("self_attn.kv_a_layernorm", spec.kv_lora_rank);
-  out->linear("self_attn.kv_b_proj", Role::kAttention, spec.heads * (spec.qk_nope_head_dim + spec.v_head_dim),
+  out->norm(module + ".kv_a_layernorm", spec.kv_lora_rank);
+  out->linear(module + ".kv_b_proj", Role::kAttention, spec.heads * (spec.qk_nope_head_dim + spec.v_head_dim),
               spec.kv_lora_rank, Projection::kKvb);
-  out->linear("self_attn.o_proj", Role::kAttention, spec.hidden, spec.heads * spec.v_head_dim, Projection::kO, bias);
+  out->linear(module + "." + output, Role::kAttention, spec.hidden, spec.heads * spec.v_head_dim, Projection::kO, bias);
 }
 
 void add_gated_mlp(Inventory* out, const std::string& module, Role role, uint64_t intermediate, bool bias) {

@@ -51,7 +51,8 @@ void add_head(Inventory* out, std::string name);
 // spec.qk_norm.
 void add_gqa(Inventory* out, bool o_bias);
 // self_attn.{q_a_proj, q_a_layernorm, q_b_proj | q_proj}, kv_a_proj_with_mqa, kv_a_layernorm, kv_b_proj, o_proj.
-void add_mla(Inventory* out);
+// `module` and `output` are "self_attn" and "o_proj" unless a family has other names.
+void add_mla(Inventory* out, const std::string& module = "self_attn", const std::string& output = "o_proj");
 
 // MODULE.{gate,up,down}_proj of width `intermediate`.
 void add_gated_mlp(Inventory* out, const std::string& module, Role role, uint64_t intermediate, bool bias = false);

@@ -122,13 +122,7 @@ void Gemma4::inventory(const ModelSpec& spec, const ParamVisitor& visit) const {
   }
   out.leave_layers();
   out.norm("norm", spec.hidden);
-  ParamSpec head;
-  head.name = "lm_head.weight";
-  head.role = Role::kHead;
-  head.shape = {spec.vocabulary, spec.hidden};
-  head.optional = spec.tied_embeddings;
-  head.counted = !spec.tied_embeddings;
-  out.emit(std::move(head));
+  add_head(&out, "lm_head.weight");
 }
 
 }  // namespace

@@ -80,13 +80,7 @@ void MistralLarge3::inventory(const ModelSpec& spec, const ParamVisitor& visit) 
   }
   out.leave_layers();
   out.norm("norm", spec.hidden);
-  ParamSpec head;
-  head.name = "output.weight";
-  head.role = Role::kHead;
-  head.shape = {spec.vocabulary, spec.hidden};
-  head.optional = spec.tied_embeddings;
-  head.counted = !spec.tied_embeddings;
-  out.emit(std::move(head));
+  add_head(&out, "output.weight");
 }
 
 }  // namespace
