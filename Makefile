@@ -47,7 +47,7 @@ format: setup
 	@tools/check_clang_format.sh --fix
 
 tidy: configure
-	@tools/tidy.sh all
+	@tools/tidy.py all
 
 clean:
 	rm -rf build

@@ -77,7 +77,7 @@ browser() {
 
 case "${1:-}" in
   headers | sanitize | fuzz | cuda | canary | field | browser) "$@" ;;
-  tidy) tools/tidy.sh "${2:-changed}" ;;
+  tidy) tools/tidy.py "${2:-changed}" ;;
   *)
     sed -n '5,12s/^#   //p' "$0" >&2
     exit 2

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "nibble/base/error.h"
+#include "nibble/base/json.h"
 #include "nibble/base/strings.h"
 #include "nibble/numerics/published_formats.h"
 #include "nibble/plan/changes.h"

@@ -110,8 +110,8 @@ TEST(Plan, C101_total_for_memory_active_for_speed) {
     if (item.is_stack()) routed += item.bytes;
     if (!item.is_stack() && item.param.role != Role::kEmbedding) others += item.bytes;
   }
-  EXPECT_EQ(routed, 2 * 28'991'029'248U);
-  EXPECT_EQ(plan.rows[0].size.active_bytes, others + 2 * 1'811'939'328U);
+  EXPECT_EQ(routed, uint64_t{2} * 28'991'029'248U);
+  EXPECT_EQ(plan.rows[0].size.active_bytes, others + uint64_t{2} * 1'811'939'328U);
 }
 
 // C99: activations stay, draft weights and cache come once each.
