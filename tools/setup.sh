@@ -9,7 +9,7 @@ packages=(
   g++ cmake ninja-build ccache pkg-config git python3 python3-venv
   # One newer clang for tidy, format, fuzzing and TSan: clang 14, Debian's default, cannot read g++ 12's library.
   clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev lld-19
-  nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libre2-dev libxxhash-dev libssl-dev
+  nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libre2-dev libxxhash-dev libssl-dev libicu-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 if [ $# -gt 0 ]; then packages=("$@"); fi
