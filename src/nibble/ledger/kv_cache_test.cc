@@ -65,7 +65,7 @@ TEST(KvCache, unknown_attention_is_refused_by_its_layer) {
   ModelSpec spec = alternating();
   spec.layers[7].attention = AttentionKind::kOther;
   try {
-    KvCache{spec};
+    const KvCache cache(spec);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.values()[0].second, "7");
