@@ -12,9 +12,9 @@
 namespace nibble {
 
 struct BitExactRecipe {
-  BitExact who;
   std::string_view rule;
   bool (*applies)(const Format& format);
+  BitExact who;
   bool quotient_in_weight_type = false;
   ZeroSign zero_sign = ZeroSign::kCanonical;
   Ties ties = Ties::kEven;
