@@ -82,7 +82,9 @@ ChartAxis log_axis(double low, double high, size_t most_ticks, double from, doub
 
 ChartAxis doubling_axis(double low, double high, size_t most_ticks, double from, double to) {
   ChartAxis axis{.log = true, .low = low, .high = high, .from = from, .to = to, .ticks = {}};
-  for (double tick = std::exp2(std::ceil(std::log2(low))); tick <= high; tick *= 2) axis.ticks.push_back(tick);
+  for (int power = static_cast<int>(std::ceil(std::log2(low))); std::exp2(power) <= high; ++power) {
+    axis.ticks.push_back(std::exp2(power));
+  }
   if (axis.ticks.size() > most_ticks) axis.ticks = every_nth(axis.ticks, most_ticks);
   return axis;
 }
