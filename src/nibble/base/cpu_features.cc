@@ -1,5 +1,7 @@
 #include "nibble/base/cpu_features.h"
 
+#include <cpuid.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -32,6 +34,14 @@ Isa best_isa() {
       .value("NIBBLE_ISA", std::string(wanted))
       .way_out("set it to scalar, avx2 or avx512");
 }
+
+bool has_avx_vnni() {
+  // __builtin_cpu_supports of g++ 12 does not know it: leaf 7, sub-leaf 1, EAX bit 4.
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return best_isa() >= Isa::kAvx2 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & (1U << 4)) != 0;
+}
+
+bool has_avx512_vnni() { return best_isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0; }
 
 std::string_view isa_name(Isa isa) {
   switch (isa) {

@@ -12,4 +12,8 @@ enum class Isa { kScalar, kAvx2, kAvx512 };
 Isa best_isa();
 std::string_view isa_name(Isa isa);
 
+// Dot products of bytes: in AVX2's encoding, and in AVX-512's. False below that instruction set by NIBBLE_ISA.
+bool has_avx_vnni();
+bool has_avx512_vnni();
+
 }  // namespace nibble

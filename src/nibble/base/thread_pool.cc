@@ -1,0 +1,119 @@
+#include "nibble/base/thread_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace nibble {
+namespace {
+
+constexpr int kSpins = 20'000;  // some tens of microseconds
+
+void pause_processor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Whether this thread is inside a body: a loop there runs on this thread.
+thread_local bool inside_body = false;
+
+}  // namespace
+
+struct ThreadPool::State {
+  std::vector<std::thread> threads;
+  std::atomic<uint64_t> round{0};  // of run(): workers wait for the next
+  std::atomic<uint64_t> next{0};   // index to be handed out
+  std::atomic<int> working{0};     // workers that have not finished the round
+  std::atomic<bool> ending{false};
+  uint64_t count = 0;
+  const std::function<void(uint64_t)>* body = nullptr;
+  std::mutex failure_mutex;
+  uint64_t failed_index = 0;
+  std::exception_ptr failure;
+
+  void work() {
+    inside_body = true;
+    for (;;) {
+      const uint64_t index = next.fetch_add(1, std::memory_order_relaxed);
+      if (index >= count) break;
+      try {
+        (*body)(index);
+      } catch (...) {
+        const std::scoped_lock lock(failure_mutex);
+        if (!failure || index < failed_index) {
+          failure = std::current_exception();
+          failed_index = index;
+        }
+        // Indices above need not be visited; those below were handed out before.
+        next.store(count, std::memory_order_relaxed);
+      }
+    }
+    inside_body = false;
+  }
+
+  template <typename T>
+  static void wait_while(std::atomic<T>& value, T unwanted) {
+    for (int i = 0; i < kSpins; ++i) {
+      if (value.load(std::memory_order_acquire) != unwanted) return;
+      pause_processor();
+    }
+    value.wait(unwanted, std::memory_order_acquire);
+  }
+
+  void serve() {
+    uint64_t seen = 0;
+    for (;;) {
+      wait_while(round, seen);
+      seen = round.load(std::memory_order_acquire);
+      if (ending.load(std::memory_order_relaxed)) return;
+      work();
+      if (working.fetch_sub(1, std::memory_order_acq_rel) == 1) working.notify_one();
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
+  try {
+    for (int i = 1; i < threads; ++i) state_->threads.emplace_back([state = state_.get()] { state->serve(); });
+  } catch (const std::system_error&) {
+    // Fewer then: the caller's thread is always there.
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  state_->ending.store(true, std::memory_order_relaxed);
+  state_->round.fetch_add(1, std::memory_order_release);
+  state_->round.notify_all();
+  for (std::thread& thread : state_->threads) thread.join();
+}
+
+int ThreadPool::threads() const { return static_cast<int>(state_->threads.size()) + 1; }
+
+void ThreadPool::run(uint64_t count, const std::function<void(uint64_t)>& body) {
+  if (count == 0) return;
+  if (inside_body || count == 1 || state_->threads.empty()) {
+    for (uint64_t i = 0; i < count; ++i) body(i);
+    return;
+  }
+  State& state = *state_;
+  state.count = count;
+  state.body = &body;
+  state.failure = nullptr;
+  state.next.store(0, std::memory_order_relaxed);
+  state.working.store(static_cast<int>(state.threads.size()), std::memory_order_relaxed);
+  state.round.fetch_add(1, std::memory_order_release);
+  state.round.notify_all();
+  state.work();
+  for (int left = state.working.load(std::memory_order_acquire); left != 0;
+       left = state.working.load(std::memory_order_acquire)) {
+    State::wait_while(state.working, left);
+  }
+  if (state.failure) std::rethrow_exception(state.failure);
+}
+
+}  // namespace nibble

@@ -1,0 +1,76 @@
+#include "nibble/kernels/activations.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "nibble/base/check.h"
+#include "nibble/kernels/cpu/int8_group.h"
+
+namespace nibble {
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+
+int32_t offset_of(const WeightLayout& layout) {
+  switch (layout.codes) {
+    case CodeKind::kE2M1: return 12;
+    case CodeKind::kInt4: return layout.zeros ? 0 : 8;
+    case CodeKind::kInt8: return 128;
+    default: NIBBLE_CHECK(false); return 0;
+  }
+}
+
+bool is_four_bit(const WeightLayout& layout) {
+  return layout.codes == CodeKind::kE2M1 || layout.codes == CodeKind::kInt4;
+}
+
+}  // namespace
+
+std::byte* ActivationBuffer::aligned(uint64_t bytes) {
+  std::byte* start = buffer_.get(bytes + kAlignment).data();
+  return start + (kAlignment - reinterpret_cast<uintptr_t>(start) % kAlignment) % kAlignment;
+}
+
+Int8Activations Int8Quantizer::run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride) {
+  const uint64_t group = layout.run_cols();
+  const uint64_t padded = layout.padded_k();
+  const uint64_t groups = padded / group;
+  auto* codes = codes_.get<int8_t>(tokens * padded);
+  auto* scales = scales_.get<float>(tokens * groups);
+  auto* corrections = corrections_.get<int32_t>(tokens * groups);
+  auto* sums = layout.zeros ? sums_.get<int32_t>(tokens * groups) : nullptr;
+  const Int8GroupLoop loop = int8_group_loop(group, is_four_bit(layout));
+  const float factor = layout.codes == CodeKind::kE2M1 ? 0.5F : 1.0F;
+  const int32_t offset = offset_of(layout);
+  for (uint64_t t = 0; t < tokens; ++t) {
+    const float* row = x + t * stride;
+    for (uint64_t g = 0; g < groups; ++g) {
+      const uint64_t begin = g * group;
+      alignas(64) float padded_group[32];
+      const float* values = row + begin;
+      if (begin + group > layout.k) {
+        std::fill_n(padded_group, group, 0.0F);
+        if (begin < layout.k) std::memcpy(padded_group, values, (layout.k - begin) * sizeof(float));
+        values = padded_group;
+      }
+      const Int8Group result = loop(values, codes + t * padded + begin);
+      scales[t * groups + g] = result.scale * factor;
+      corrections[t * groups + g] = -offset * result.sum;
+      if (sums != nullptr) sums[t * groups + g] = result.sum;
+    }
+  }
+  return {codes, scales, corrections, sums, tokens, groups, padded};
+}
+
+F32Activations F32Padder::run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride) {
+  const uint64_t padded = layout.padded_k();
+  if (padded == layout.k) return {x, tokens, stride};
+  auto* values = values_.get<float>(tokens * padded);
+  for (uint64_t t = 0; t < tokens; ++t) {
+    std::memcpy(values + t * padded, x + t * stride, layout.k * sizeof(float));
+    std::fill_n(values + t * padded + layout.k, padded - layout.k, 0.0F);
+  }
+  return {values, tokens, padded};
+}
+
+}  // namespace nibble

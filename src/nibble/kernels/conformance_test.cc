@@ -1,0 +1,177 @@
+// Generated from the list of kernels: each, in every layout that it takes, gives the reference's bits; the reference is
+// near what float64 gives.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "nibble/kernels/kernel.h"
+#include "nibble/kernels/matrix_for_test.h"
+
+namespace nibble {
+namespace {
+
+constexpr float kPoison = -12345.5F;
+
+const Kernel& reference(ActivationKind kind) {
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->name == "reference" && kernel->activations == kind) return *kernel;
+  }
+  ADD_FAILURE() << "no reference";
+  return *kernels()[0];
+}
+
+uint64_t small_k(const std::string& format, uint64_t tiles) {
+  if (format == "fp8-block") return 128 * tiles - 9;
+  const WeightLayout layout = choose_layout(parse_format(format), 16, 1152).layout.value();
+  return layout.apart_cols == 0 && layout.scale != ScaleType::kNone ? layout.tile_cols * tiles : 32 * tiles - 3;
+}
+
+// Activations of all tokens, and what a kernel makes of them.
+struct Problem {
+  PackedForTest packed;
+  uint64_t n, k, tokens;
+  std::vector<float> x;
+  Int8Quantizer quantizer;
+  F32Padder padder;
+
+  Problem(const std::string& format, uint64_t n_, uint64_t k_, uint64_t tokens_, RngForTest* rng)
+      : packed(format, n_, k_, rng), n(n_), k(k_), tokens(tokens_), x(tokens_ * k_) {
+    for (float& value : x) value = rng->normal();
+  }
+
+  PanelTask task(ActivationKind kind) {
+    PanelTask task;
+    task.weights = &packed.matrix;
+    task.group_end = packed.layout.row_groups();
+    task.tokens = tokens;
+    task.out_stride = n + 5;
+    if (kind == ActivationKind::kF32) task.f32 = padder.run(packed.layout, x.data(), tokens, k);
+    if (kind == ActivationKind::kInt8) task.int8 = quantizer.run(packed.layout, x.data(), tokens, k);
+    return task;
+  }
+
+  std::vector<float> run(const Kernel& kernel, PanelTask task) const {
+    std::vector<float> out(tokens * (n + 5), kPoison);
+    task.out = out.data();
+    kernel.panel(packed.layout)(task);
+    return out;
+  }
+};
+
+bool takes(const Kernel& kernel, const WeightLayout& layout) {
+  return kernel.processor_lacks().empty() && kernel.panel(layout) != nullptr;
+}
+
+uint32_t bits(float value) {
+  uint32_t pattern = 0;
+  std::memcpy(&pattern, &value, sizeof(pattern));
+  return pattern;
+}
+
+TEST(Conformance, every_kernel_gives_the_references_bits) {
+  RngForTest rng{11};
+  for (const std::string& format : layout_formats_for_test()) {
+    for (const uint64_t n : std::vector<uint64_t>{1, 16, 37, 64}) {
+      for (const uint64_t tokens : std::vector<uint64_t>{1, 2, 3, 4, 8, 15}) {
+        Problem problem(format, n, small_k(format, 1 + rng.next_u32() % 5), tokens, &rng);
+        for (const Kernel* kernel : kernels()) {
+          if (!takes(*kernel, problem.packed.layout)) continue;
+          const Kernel& oracle = reference(kernel->activations);
+          if (!takes(oracle, problem.packed.layout)) continue;
+          SCOPED_TRACE(std::string(kernel->name) + ", " + format + ", N = " + std::to_string(n) +
+                       ", K = " + std::to_string(problem.k) + ", T = " + std::to_string(tokens));
+          const PanelTask task = problem.task(kernel->activations);
+          const std::vector<float> wanted = problem.run(oracle, task), got = problem.run(*kernel, task);
+          for (uint64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(bits(got[i]), bits(wanted[i])) << i;
+          for (uint64_t t = 0; t < tokens; ++t) ASSERT_EQ(got[t * (n + 5) + n], kPoison) << "written beyond N";
+        }
+      }
+    }
+  }
+}
+
+// One token alone, its row anywhere among the activations, a panel of its own for each row group.
+TEST(Conformance, neither_batch_nor_cuts_change_a_bit) {
+  RngForTest rng{12};
+  for (const std::string& format : layout_formats_for_test()) {
+    Problem problem(format, 80, small_k(format, 3), 13, &rng);
+    for (const Kernel* kernel : kernels()) {
+      if (!takes(*kernel, problem.packed.layout)) continue;
+      SCOPED_TRACE(std::string(kernel->name) + ", " + format);
+      PanelTask task = problem.task(kernel->activations);
+      const std::vector<float> whole = problem.run(*kernel, task);
+      std::vector<float> out(85, kPoison);
+      task.out = out.data();
+      task.tokens = 1;
+      for (uint32_t token = 0; token < 13; ++token) {
+        task.rows = &token;
+        for (uint64_t group = 0; group < 5; ++group) {
+          task.group_begin = group;
+          task.group_end = group + 1;
+          kernel->panel(problem.packed.layout)(task);
+        }
+        for (uint64_t row = 0; row < 80; ++row) ASSERT_EQ(bits(out[row]), bits(whole[token * 85 + row])) << token;
+      }
+    }
+  }
+}
+
+// Against float64: with float32 activations the error is float32's, with INT8 it is that of rounding the activations.
+TEST(Conformance, the_reference_is_near_float64) {
+  RngForTest rng{13};
+  for (const std::string& format : layout_formats_for_test()) {
+    Problem problem(format, 32, small_k(format, 4), 3, &rng);
+    std::vector<float> weights(problem.n * problem.k);
+    decode(problem.packed.encoded, weights);
+    for (const ActivationKind kind : {ActivationKind::kF32, ActivationKind::kInt8}) {
+      const Kernel& kernel = reference(kind);
+      if (!takes(kernel, problem.packed.layout)) continue;
+      SCOPED_TRACE(format + ", " + std::string(activation_kind_name(kind)));
+      const std::vector<float> got = problem.run(kernel, problem.task(kind));
+      for (uint64_t t = 0; t < problem.tokens; ++t) {
+        for (uint64_t row = 0; row < problem.n; ++row) {
+          double exact = 0, squares = 0;
+          for (uint64_t col = 0; col < problem.k; ++col) {
+            const double product = static_cast<double>(weights[row * problem.k + col]) *
+                                   static_cast<double>(problem.x[t * problem.k + col]);
+            exact += product;
+            squares += std::abs(product);
+          }
+          // Half a step of the largest of 16 or 32 normal numbers is at most 4.5 / 254 of a typical one.
+          const double bound = kind == ActivationKind::kF32 ? 1e-6 * squares : 0.02 * squares;
+          ASSERT_NEAR(static_cast<double>(got[t * (problem.n + 5) + row]), exact, bound) << t << ", " << row;
+        }
+      }
+    }
+  }
+}
+
+TEST(Conformance, nan_stays_in_its_token) {
+  RngForTest rng{14};
+  for (const std::string& format : layout_formats_for_test()) {
+    Problem problem(format, 16, small_k(format, 2), 9, &rng);
+    const std::vector<float> clean = problem.x;
+    for (const Kernel* kernel : kernels()) {
+      if (!takes(*kernel, problem.packed.layout)) continue;
+      SCOPED_TRACE(std::string(kernel->name) + ", " + format);
+      problem.x = clean;
+      const std::vector<float> wanted = problem.run(*kernel, problem.task(kernel->activations));
+      problem.x[4 * problem.k + 3] = std::nanf("");
+      problem.x[6 * problem.k + 1] = HUGE_VALF;
+      const std::vector<float> got = problem.run(*kernel, problem.task(kernel->activations));
+      for (uint64_t t = 0; t < 9; ++t) {
+        for (uint64_t row = 0; row < 16; ++row) {
+          const float value = got[t * 21 + row];
+          const bool as_it_should_be = t == 4   ? std::isnan(value)
+                                       : t == 6 ? !std::isfinite(value)
+                                                : bits(value) == bits(wanted[t * 21 + row]);
+          ASSERT_TRUE(as_it_should_be) << t << ", " << row << ": " << value;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nibble

@@ -1,0 +1,147 @@
+// Integer weights by INT8 activations, 8 rows a vector: the loops of AVX2 with and without VNNI, which differ in one
+// operation. `Dot::add(sum, unsigned, signed)` adds to each 32-bit lane the four products of its bytes.
+//
+// A tile's 16 rows are two halves. What differs from cpu/avx512/int8_panels_avx512vnni.cc is the width alone.
+#pragma once
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "nibble/kernels/cpu/avx2/tile_scales_avx2.h"
+#include "nibble/kernels/panel.h"
+
+namespace nibble::avx2 {
+
+inline constexpr uint64_t kPrefetchBytes = 3072;
+
+inline __m256i broadcast4(const int8_t* at) {
+  int32_t word = 0;
+  std::memcpy(&word, at, sizeof(word));
+  return _mm256_set1_epi32(word);
+}
+
+// Half a chunk of 4-bit codes, 4 columns of the low nibbles and 4 of the high ones.
+template <CodeKind kCodes>
+void unpack(const std::byte* at, __m256i* low, __m256i* high) {
+  const __m256i mask = _mm256_set1_epi8(0x0f);
+  const __m256i codes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+  *low = _mm256_and_si256(codes, mask);
+  *high = _mm256_and_si256(_mm256_srli_epi16(codes, 4), mask);
+  if constexpr (kCodes == CodeKind::kE2M1) {
+    // 2 q + 12 of the codes 0 to 15.
+    const __m256i values =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+    *low = _mm256_shuffle_epi8(values, *low);
+    *high = _mm256_shuffle_epi8(values, *high);
+  }
+}
+
+// The integer sum of one run of half a row group for one token.
+template <class Dot, CodeKind kCodes, size_t kRun>
+__m256i add_run(const std::byte* codes, size_t half, const int8_t* x, __m256i sum) {
+  if constexpr (kCodes == CodeKind::kInt8) {
+    for (size_t c = 0; c < kRun; c += 4) {
+      const auto* at = reinterpret_cast<const __m256i*>(codes + c * kRowGroup + half * 32);
+      sum = Dot::add_signed(sum, _mm256_loadu_si256(at), broadcast4(x + c));
+    }
+  } else {
+    for (size_t c = 0; c < kRun; c += 8) {
+      __m256i low, high;
+      unpack<kCodes>(codes + c * kRowGroup / 2 + half * 32, &low, &high);
+      sum = Dot::add(sum, low, broadcast4(x + c));
+      sum = Dot::add(sum, high, broadcast4(x + c + 4));
+    }
+  }
+  return sum;
+}
+
+template <class Dot, CodeKind kCodes, ScaleType kScale, bool kZeros, size_t kRun, size_t kTokens>
+void block(const PanelTask& task, uint64_t group, uint64_t first) {
+  const WeightLayout& layout = task.weights->layout;
+  const uint64_t tile_bytes = layout.tile_bytes(), runs = layout.tile_cols / kRun;
+  const uint64_t run_bytes = layout.code_bytes() / runs;
+  uint64_t rows[kTokens];
+  for (size_t t = 0; t < kTokens; ++t) rows[t] = task.row_of(first + t);
+  __m256 acc[2][kTokens];
+  for (auto& half : acc) std::fill_n(half, kTokens, _mm256_setzero_ps());
+  const std::byte* tile = task.weights->row_group(group);
+  for (uint64_t i = 0; i < layout.tiles(); ++i, tile += tile_bytes) {
+    for (uint64_t line = 0; line < tile_bytes; line += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
+    }
+    const std::byte* zero_codes = tile + tile_scale_bytes<kScale>();
+    const std::byte* codes = zero_codes + (kZeros ? kRowGroup : 0);
+    for (size_t half = 0; half < 2; ++half) {
+      const __m256 scale = load_half_scales<kScale>(tile, half, task.weights->multiplier);
+      __m256i zeros = _mm256_setzero_si256();
+      if constexpr (kZeros) {
+        zeros = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(zero_codes + 8 * half)));
+      }
+      for (uint64_t r = 0; r < runs; ++r) {
+        for (size_t t = 0; t < kTokens; ++t) {
+          const uint64_t run = rows[t] * task.int8.groups + i * runs + r;
+          const int8_t* x = task.int8.codes + rows[t] * task.int8.padded_k + (i * runs + r) * kRun;
+          __m256i sum = _mm256_setzero_si256();
+          if constexpr (kZeros) {
+            const __m256i sums = _mm256_set1_epi32(task.int8.sums[run]);
+            sum = _mm256_sub_epi32(sum, _mm256_mullo_epi32(zeros, sums));
+          } else if constexpr (kCodes != CodeKind::kInt8) {
+            sum = _mm256_set1_epi32(task.int8.corrections[run]);
+          }
+          sum = add_run<Dot, kCodes, kRun>(codes + r * run_bytes, half, x, sum);
+          const __m256 factor = _mm256_mul_ps(scale, _mm256_set1_ps(task.int8.scales[run]));
+          acc[half][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), factor, acc[half][t]);
+        }
+      }
+    }
+  }
+  const uint64_t present = std::min(kRowGroup, layout.n - group * kRowGroup);
+  for (size_t t = 0; t < kTokens; ++t) {
+    float* out = task.out + (first + t) * task.out_stride + group * kRowGroup;
+    for (size_t half = 0; half < 2; ++half) store_half(out, present, half, acc[half][t]);
+  }
+}
+
+template <class Dot, CodeKind kCodes, ScaleType kScale, bool kZeros, size_t kRun>
+void panel(const PanelTask& task) {
+  for (uint64_t group = task.group_begin; group < task.group_end; ++group) {
+    uint64_t first = 0;
+    for (; first + 4 <= task.tokens; first += 4) block<Dot, kCodes, kScale, kZeros, kRun, 4>(task, group, first);
+    for (; first < task.tokens; ++first) block<Dot, kCodes, kScale, kZeros, kRun, 1>(task, group, first);
+  }
+}
+
+template <class Dot, CodeKind kCodes, ScaleType kScale, bool kZeros = false>
+Panel by_run(const WeightLayout& layout) {
+  return layout.run_cols() == 32 ? panel<Dot, kCodes, kScale, kZeros, 32> : panel<Dot, kCodes, kScale, kZeros, 16>;
+}
+
+template <class Dot, CodeKind kCodes, bool kZeros>
+Panel by_scale(const WeightLayout& layout) {
+  switch (layout.scale) {
+    case ScaleType::kBF16: return by_run<Dot, kCodes, ScaleType::kBF16, kZeros>(layout);
+    case ScaleType::kF16: return by_run<Dot, kCodes, ScaleType::kF16, kZeros>(layout);
+    case ScaleType::kF32: return by_run<Dot, kCodes, ScaleType::kF32, kZeros>(layout);
+    default: return nullptr;
+  }
+}
+
+template <class Dot>
+Panel panel_of(const WeightLayout& layout) {
+  switch (layout.codes) {
+    case CodeKind::kE2M1:
+      if (layout.scale == ScaleType::kE8M0) return by_run<Dot, CodeKind::kE2M1, ScaleType::kE8M0>(layout);
+      if (layout.scale == ScaleType::kE4M3) return by_run<Dot, CodeKind::kE2M1, ScaleType::kE4M3>(layout);
+      return nullptr;
+    case CodeKind::kInt4:
+      return layout.zeros ? by_scale<Dot, CodeKind::kInt4, true>(layout)
+                          : by_scale<Dot, CodeKind::kInt4, false>(layout);
+    case CodeKind::kInt8: return by_scale<Dot, CodeKind::kInt8, false>(layout);
+    default: return nullptr;
+  }
+}
+
+}  // namespace nibble::avx2

@@ -1,0 +1,50 @@
+// The 16 scales of a tile as float32, times the matrix's multiplier.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+
+#include "nibble/numerics/format.h"
+
+namespace nibble {
+
+template <ScaleType kType>
+__m512 load_scales(const std::byte* at) {
+  const auto* bytes = reinterpret_cast<const __m128i*>(at);
+  if constexpr (kType == ScaleType::kE8M0) {
+    const __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(bytes));
+    // Code 0 is 2^-127, a subnormal.
+    const __mmask16 lowest = _mm512_testn_epi32_mask(codes, codes);
+    return _mm512_castsi512_ps(
+        _mm512_mask_mov_epi32(_mm512_slli_epi32(codes, 23), lowest, _mm512_set1_epi32(0x00400000)));
+  }
+  if constexpr (kType == ScaleType::kE4M3) {
+    // As binary16 the same bits are 2^-8 of the value, subnormals included; the caller's multiplier makes up for it.
+    const __m256i wide = _mm256_cvtepu8_epi16(_mm_loadu_si128(bytes));
+    const __m256i magnitude = _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(0x3f80));
+    const __m256i sign = _mm256_and_si256(_mm256_slli_epi16(wide, 8), _mm256_set1_epi16(static_cast<short>(0x8000)));
+    return _mm512_cvtph_ps(_mm256_or_si256(magnitude, sign));
+  }
+  if constexpr (kType == ScaleType::kBF16) {
+    const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+  }
+  if constexpr (kType == ScaleType::kF16) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+  }
+  if constexpr (kType == ScaleType::kF32) return _mm512_loadu_ps(at);
+  return _mm512_set1_ps(1);
+}
+
+// What load_scales() has to be multiplied by: the matrix's multiplier, and the power of two that E4M3 was short of.
+template <ScaleType kType>
+float scale_multiplier(float multiplier) {
+  return kType == ScaleType::kE4M3 ? multiplier * 256.0F : multiplier;
+}
+
+// Whether the product is needed: one level of scales has multiplier 1.
+template <ScaleType kType>
+inline constexpr bool kHasMultiplier = kType == ScaleType::kE4M3;
+
+}  // namespace nibble

@@ -1,0 +1,39 @@
+// What a matrix kernel computes: some row groups of one matrix for some tokens, on one thread. Linear layers and
+// grouped experts are loops over panels (linear.h, grouped.h).
+//
+// The arithmetic is fixed, whatever kernel carries it out, so that results do not depend on the kernel, the batch, the
+// cut into panels or the number of threads, bit for bit. For row n, token t, runs r of `run_cols` columns in ascending
+// order, with e = the run's scale times the matrix's multiplier (float32; 1 without scales):
+//
+//   float32 activations   p0 = fma chain over the run's even columns of (code value, x), p1 over its odd ones, both
+//                         ascending from 0;  acc = fma(p0 + p1, e, acc)
+//   INT8 activations      d = exact integer sum over the run of (q, code);  acc = fma(float(d), e * s, acc)
+//
+// with q and s as in activations.h. Code values: E2M1 its value, INT4 code - 8 or code - zero, INT8 and floats
+// themselves.
+// Each operation is rounded to float32, to nearest even.
+#pragma once
+
+#include <cstdint>
+
+#include "nibble/kernels/activations.h"
+#include "nibble/kernels/weight_layout.h"
+
+namespace nibble {
+
+struct PanelTask {
+  const ResidentMatrix* weights = nullptr;
+  uint64_t group_begin = 0, group_end = 0;  // row groups
+  uint64_t tokens = 0;
+  const uint32_t* rows = nullptr;  // row of the activations of each token; null: 0, 1, 2 …
+  float* out = nullptr;            // (tokens, N): only the rows of these groups are written, none beyond N
+  uint64_t out_stride = 0;         // floats
+  F32Activations f32;              // one of the two, as the kernel takes them
+  Int8Activations int8;
+
+  uint64_t row_of(uint64_t token) const { return rows == nullptr ? token : rows[token]; }
+};
+
+using Panel = void (*)(const PanelTask& task);
+
+}  // namespace nibble
