@@ -31,7 +31,8 @@ std::byte* ActivationBuffer::aligned(uint64_t bytes) {
   return start + (kAlignment - reinterpret_cast<uintptr_t>(start) % kAlignment) % kAlignment;
 }
 
-Int8Activations Int8Quantizer::run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride) {
+Int8Activations Int8Quantizer::run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride,
+                                   ThreadPool* pool) {
   const uint64_t group = layout.run_cols();
   const uint64_t padded = layout.padded_k();
   const uint64_t groups = padded / group;
@@ -42,7 +43,7 @@ Int8Activations Int8Quantizer::run(const WeightLayout& layout, const float* x, u
   const Int8GroupLoop loop = int8_group_loop(group, is_four_bit(layout));
   const float factor = layout.codes == CodeKind::kE2M1 ? 0.5F : 1.0F;
   const int32_t offset = offset_of(layout);
-  for (uint64_t t = 0; t < tokens; ++t) {
+  const auto quantize = [&](uint64_t t) {
     const float* row = x + t * stride;
     for (uint64_t g = 0; g < groups; ++g) {
       const uint64_t begin = g * group;
@@ -58,6 +59,11 @@ Int8Activations Int8Quantizer::run(const WeightLayout& layout, const float* x, u
       corrections[t * groups + g] = -offset * result.sum;
       if (sums != nullptr) sums[t * groups + g] = result.sum;
     }
+  };
+  if (pool != nullptr) {
+    pool->run(tokens, quantize);
+  } else {
+    for (uint64_t t = 0; t < tokens; ++t) quantize(t);
   }
   return {codes, scales, corrections, sums, tokens, groups, padded};
 }

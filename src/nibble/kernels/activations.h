@@ -16,9 +16,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "nibble/base/buffer.h"
+#include "nibble/base/thread_pool.h"
 #include "nibble/kernels/weight_layout.h"
 
 namespace nibble {
@@ -56,7 +56,9 @@ class Int8Quantizer {
  public:
   // x (tokens, K) rows `stride` floats apart. The result is valid until the next call; the same for every way of
   // cutting the tokens into calls.
-  Int8Activations run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride);
+  // `pool`: on its threads; null: on the caller's.
+  Int8Activations run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride,
+                      ThreadPool* pool = nullptr);
 
  private:
   ActivationBuffer codes_, scales_, corrections_, sums_;

@@ -1,0 +1,59 @@
+#include "nibble/engine/engine.h"
+
+#include "nibble/base/error.h"
+
+namespace nibble {
+namespace {
+
+void check_tokens(const ModelSpec& spec, std::span<const TokenId> tokens) {
+  for (const TokenId id : tokens) {
+    if (id >= 0 && static_cast<uint64_t>(id) < spec.vocabulary) continue;
+    throw Error("a token is outside the model's vocabulary")
+        .value("token", id)
+        .value("vocabulary", spec.vocabulary)
+        .way_out("take the tokenizer that came with these weights");
+  }
+}
+
+}  // namespace
+
+Engine::Engine(const Checkpoint& checkpoint, const Model& model, const EngineOptions& options, ThreadPool* pool)
+    : spec_(model.spec), options_(options), forward_(spec_, pool, options.experts_per_token) {
+  const WeightLoader loader(checkpoint, model, options.arithmetic, pool);
+  embedding_ = loader.embedding();
+  if (!loader.tied()) head_ = loader.head();
+  final_norm_ = loader.final_norm();
+  weight_bytes_ = embedding_.storage.size() + head_.storage.size();
+  for (uint64_t i = 0; i < spec_.layers.size(); ++i) {
+    layers_.push_back(loader.layer(i));
+    weight_bytes_ += layers_.back().bytes();
+  }
+}
+
+std::span<const float> Engine::run(std::span<const EngineInput> inputs) {
+  Batch batch;
+  std::vector<TokenId> tokens;
+  std::vector<uint64_t> rows;
+  for (const EngineInput& input : inputs) {
+    check_tokens(spec_, input.tokens);
+    const uint64_t first = batch.tokens;
+    batch.add(input.sequence, input.tokens.size());
+    tokens.insert(tokens.end(), input.tokens.begin(), input.tokens.end());
+    for (uint64_t row = input.all_logits ? first : batch.tokens - 1; row < batch.tokens; ++row) rows.push_back(row);
+  }
+  if (hidden_.size() < batch.tokens * spec_.hidden) hidden_.resize(batch.tokens * spec_.hidden);
+  forward_.embed(embedding_, tokens, hidden_.data());
+  bytes_read_ = 0;
+  for (uint64_t i = 0; i < layers_.size(); ++i) {
+    forward_.layer(i, layers_[i], batch, hidden_.data());
+    bytes_read_ += forward_.bytes_read();
+  }
+  const Linear& head = head_.present() ? head_ : embedding_;
+  logits_.resize(rows.size() * head.rows());
+  forward_.logits(final_norm_, head, hidden_.data(), rows, logits_.data());
+  bytes_read_ += head.storage.size();
+  for (const EngineInput& input : inputs) input.sequence->advance(input.tokens.size());
+  return logits_;
+}
+
+}  // namespace nibble

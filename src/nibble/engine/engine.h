@@ -1,0 +1,61 @@
+// A model held in memory, and its passes over batches.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nibble/base/thread_pool.h"
+#include "nibble/checkpoint/checkpoint.h"
+#include "nibble/engine/forward.h"
+#include "nibble/engine/weights/model_weights.h"
+#include "nibble/models/model.h"
+
+namespace nibble {
+
+struct EngineOptions {
+  Arithmetics arithmetic;
+  CacheElement cache = CacheElement::kBF16;
+  std::optional<float> cache_scale;  // kE4M3: a fixed one instead of each token's own
+  uint64_t experts_per_token = 0;    // 0: the model's
+};
+
+// Tokens that a sequence goes on with.
+struct EngineInput {
+  CachedSequence* sequence = nullptr;
+  std::span<const TokenId> tokens;
+  bool all_logits = false;  // of every token, else of the last
+};
+
+class Engine {
+ public:
+  // Reads all weights. `checkpoint` must outlive the call only.
+  Engine(const Checkpoint& checkpoint, const Model& model, const EngineOptions& options, ThreadPool* pool);
+
+  const ModelSpec& spec() const { return spec_; }
+  const EngineOptions& options() const { return options_; }
+  uint64_t weight_bytes() const { return weight_bytes_; }  // in memory
+
+  CachedSequence make_sequence() const { return {spec_, options_.cache, options_.cache_scale}; }
+
+  // One pass. Logits of the asked rows, input after input, (rows, V); valid until the next call. Error for a token that
+  // the vocabulary does not have.
+  std::span<const float> run(std::span<const EngineInput> inputs);
+
+  // Bytes of weights that the last run() read, embedding rows aside.
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  ModelSpec spec_;
+  EngineOptions options_;
+  Linear embedding_, head_;  // head_ absent: tied
+  std::vector<float> final_norm_;
+  std::vector<LayerWeights> layers_;
+  Forward forward_;
+  uint64_t weight_bytes_ = 0, bytes_read_ = 0;
+  std::vector<float> hidden_, logits_;
+};
+
+}  // namespace nibble

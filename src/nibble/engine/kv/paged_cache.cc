@@ -1,0 +1,163 @@
+#include "nibble/engine/kv/paged_cache.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "nibble/base/check.h"
+#include "nibble/numerics/activations.h"
+#include "nibble/numerics/codec/bf16.h"
+#include "nibble/numerics/codec/e4m3.h"
+
+namespace nibble {
+namespace {
+
+// One value into the cache's type. `scale` is 1 but for E4M3.
+void put(CacheElement element, float value, float scale, std::byte* at) {
+  switch (element) {
+    case CacheElement::kF32: std::memcpy(at, &value, sizeof(value)); return;
+    case CacheElement::kBF16: {
+      const uint16_t bits = bf16_encode(value);
+      std::memcpy(at, &bits, sizeof(bits));
+      return;
+    }
+    case CacheElement::kE4M3: *at = static_cast<std::byte>(e4m3_encode(value / scale)); return;
+  }
+}
+
+// n values as they lie, without scales.
+void expand(CacheElement element, const std::byte* at, uint64_t n, float* out) {
+  switch (element) {
+    case CacheElement::kF32: std::memcpy(out, at, n * sizeof(float)); return;
+    case CacheElement::kBF16: vector_loops().expand_bf16(reinterpret_cast<const uint16_t*>(at), n, out); return;
+    case CacheElement::kE4M3:
+      for (uint64_t i = 0; i < n; ++i) out[i] = e4m3_decode(static_cast<uint8_t>(at[i]));
+      return;
+  }
+}
+
+float own_scale(const CacheLayout& layout, const float* values, uint64_t n) {
+  if (layout.element != CacheElement::kE4M3) return 1;
+  if (layout.fixed_scale) return *layout.fixed_scale;
+  float amax = 0;
+  for (uint64_t i = 0; i < n; ++i) {
+    // A NaN is kept: the scale becomes one, and the token's keys with it.
+    const float magnitude = std::fabs(values[i]);
+    amax = magnitude > amax || std::isnan(magnitude) ? magnitude : amax;
+    if (std::isnan(amax)) break;
+  }
+  return activation_scale(amax, 0, kE4m3Max, false);
+}
+
+}  // namespace
+
+uint64_t CacheLayout::element_bytes() const {
+  return element == CacheElement::kF32 ? 4 : element == CacheElement::kBF16 ? 2 : 1;
+}
+uint64_t CacheLayout::key_bytes() const { return kPageTokens * key_dim * element_bytes(); }
+uint64_t CacheLayout::value_bytes() const { return latent ? 0 : kPageTokens * value_dim * element_bytes(); }
+uint64_t CacheLayout::scale_bytes() const {
+  return element == CacheElement::kE4M3 ? (latent ? 1 : 2) * kPageTokens * sizeof(float) : 0;
+}
+
+CacheLayout cache_layout(const ModelSpec& spec, const LayerSpec& layer, CacheElement element,
+                         std::optional<float> fixed_scale) {
+  CacheLayout layout{.element = element, .fixed_scale = fixed_scale, .window = layer.sliding_window};
+  if (layer.attention == AttentionKind::kMla) {
+    layout.latent = true;
+    layout.heads = 1;
+    layout.key_dim = spec.kv_lora_rank + spec.qk_rope_head_dim;
+    layout.value_dim = spec.kv_lora_rank;
+  } else {
+    const AttentionShape shape = spec.attention_shape(layer);
+    layout.heads = shape.kv_heads;
+    layout.key_dim = shape.head_dim;
+    layout.value_dim = shape.v_head_dim;
+  }
+  return layout;
+}
+
+void CachedLayer::reserve(uint64_t tokens) {
+  const uint64_t wanted = (tokens + kPageTokens - 1) / kPageTokens;
+  while (pages_.size() < wanted) {
+    pages_.emplace_back(layout_.page_bytes());
+    std::memset(pages_.back().data(), 0, layout_.page_bytes());
+  }
+}
+
+void CachedLayer::store(uint64_t position, const float* keys, const float* values) {
+  const uint64_t page = position / kPageTokens, slot = position % kPageTokens, size = layout_.element_bytes();
+  NIBBLE_CHECK(page < pages_.size());
+  for (uint64_t h = 0; h < layout_.heads; ++h) {
+    std::byte* at = head_of(page, h);
+    const float* key = keys + h * layout_.key_dim;
+    const float key_scale = own_scale(layout_, key, layout_.key_dim);
+    for (uint64_t d = 0; d < layout_.key_dim; ++d) {
+      const uint64_t index = layout_.latent ? slot * layout_.key_dim + d : d * kPageTokens + slot;
+      put(layout_.element, key[d], key_scale, at + index * size);
+    }
+    float value_scale = 1;
+    if (!layout_.latent) {
+      const float* value = values + h * layout_.value_dim;
+      value_scale = own_scale(layout_, value, layout_.value_dim);
+      std::byte* row = at + layout_.key_bytes() + slot * layout_.value_dim * size;
+      for (uint64_t d = 0; d < layout_.value_dim; ++d) put(layout_.element, value[d], value_scale, row + d * size);
+    }
+    if (layout_.scale_bytes() == 0) continue;
+    auto* scales = reinterpret_cast<float*>(at + layout_.key_bytes() + layout_.value_bytes());
+    scales[slot] = key_scale;
+    if (!layout_.latent) scales[kPageTokens + slot] = value_scale;
+  }
+}
+
+void CachedLayer::truncate(uint64_t position) {
+  const uint64_t kept = (position + kPageTokens - 1) / kPageTokens;
+  if (kept < pages_.size()) pages_.resize(kept);
+}
+
+void CachedLayer::load(uint64_t page, uint64_t head, float* keys, float* values) const {
+  const std::byte* at = head_of(page, head);
+  const auto* scales = reinterpret_cast<const float*>(at + layout_.key_bytes() + layout_.value_bytes());
+  const bool scaled = layout_.scale_bytes() != 0;
+  const uint64_t wide = layout_.key_dim, narrow = layout_.value_dim;
+  if (!layout_.latent) {
+    expand(layout_.element, at, kPageTokens * wide, keys);
+    expand(layout_.element, at + layout_.key_bytes(), kPageTokens * narrow, values);
+    if (!scaled) return;
+    for (uint64_t d = 0; d < wide; ++d) {
+      for (uint64_t t = 0; t < kPageTokens; ++t) keys[d * kPageTokens + t] *= scales[t];
+    }
+    for (uint64_t t = 0; t < kPageTokens; ++t) {
+      vector_loops().scale(values + t * narrow, scales[kPageTokens + t], narrow);
+    }
+    return;
+  }
+  std::vector<float> row(wide);
+  for (uint64_t t = 0; t < kPageTokens; ++t) {
+    expand(layout_.element, at + t * wide * layout_.element_bytes(), wide, row.data());
+    if (scaled) vector_loops().scale(row.data(), scales[t], wide);
+    for (uint64_t d = 0; d < wide; ++d) keys[d * kPageTokens + t] = row[d];
+    std::copy_n(row.data(), narrow, values + t * narrow);
+  }
+}
+
+uint64_t CachedLayer::bytes() const { return pages_.size() * layout_.page_bytes(); }
+
+CachedSequence::CachedSequence(const ModelSpec& spec, CacheElement element, std::optional<float> fixed_scale) {
+  layers_.reserve(spec.layers.size());
+  for (const LayerSpec& layer : spec.layers) layers_.emplace_back(cache_layout(spec, layer, element, fixed_scale));
+}
+
+void CachedSequence::truncate(uint64_t tokens) {
+  NIBBLE_CHECK(tokens <= tokens_);
+  for (CachedLayer& layer : layers_) layer.truncate(tokens);
+  tokens_ = tokens;
+}
+
+uint64_t CachedSequence::bytes() const {
+  uint64_t sum = 0;
+  for (const CachedLayer& layer : layers_) sum += layer.bytes();
+  return sum;
+}
+
+}  // namespace nibble

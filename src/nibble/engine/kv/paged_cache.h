@@ -1,0 +1,83 @@
+// Keys and values of sequences, in pages of 64 tokens a layer. What is read went through the cache's type, the newest
+// token's too, so that results do not depend on how a sequence was cut into calls.
+//
+//   grouped-query   of each head keys (key_dim, 64), transposed for attention, and values (64, value_dim)
+//   latent (MLA)    one head; rows (64, rank + rope): keys are whole rows, values their first `rank` columns
+//
+// E4M3: one float32 scale for each token and head, of keys and of values: amax / 448 of that token alone (dynamic), or a
+// fixed one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "nibble/base/aligned_bytes.h"
+#include "nibble/kernels/cpu/vector/vector_loops.h"
+#include "nibble/models/model_spec.h"
+
+namespace nibble {
+
+enum class CacheElement : uint8_t { kF32, kBF16, kE4M3 };
+
+struct CacheLayout {
+  CacheElement element = CacheElement::kBF16;
+  std::optional<float> fixed_scale;  // kE4M3: instead of each token's own
+  bool latent = false;
+  uint64_t heads = 0, key_dim = 0, value_dim = 0;
+  uint64_t window = 0;  // 0: all tokens are kept
+
+  uint64_t element_bytes() const;
+  uint64_t key_bytes() const;    // of a page and head
+  uint64_t value_bytes() const;  // 0: latent
+  uint64_t scale_bytes() const;
+  uint64_t head_bytes() const { return key_bytes() + value_bytes() + scale_bytes(); }
+  uint64_t page_bytes() const { return heads * head_bytes(); }
+};
+
+CacheLayout cache_layout(const ModelSpec& spec, const LayerSpec& layer, CacheElement element,
+                         std::optional<float> fixed_scale = std::nullopt);
+
+// One layer of one sequence.
+class CachedLayer {
+ public:
+  explicit CachedLayer(const CacheLayout& layout) : layout_(layout) {}
+
+  // Stores token `position`: keys (heads, key_dim), values (heads, value_dim), which a latent layer takes from the keys.
+  // Positions come in order; a position that is there is overwritten. Pages that no later token's window reaches go.
+  // Thread-safe for different positions of pages that reserve() made.
+  void reserve(uint64_t tokens);
+  void store(uint64_t position, const float* keys, const float* values);
+  // Forgets all from `position` on.
+  void truncate(uint64_t position);
+
+  // Page and head as float32: keys (key_dim, 64) transposed, values (64, value_dim), at least the tokens up to `end`.
+  void load(uint64_t page, uint64_t head, float* keys, float* values) const;
+
+  const CacheLayout& layout() const { return layout_; }
+  uint64_t bytes() const;
+
+ private:
+  std::byte* head_of(uint64_t page, uint64_t head) const {
+    return pages_[page].data() + head * layout_.head_bytes();
+  }
+  CacheLayout layout_;
+  std::vector<AlignedBytes> pages_;
+};
+
+class CachedSequence {
+ public:
+  CachedSequence(const ModelSpec& spec, CacheElement element, std::optional<float> fixed_scale = std::nullopt);
+
+  uint64_t tokens() const { return tokens_; }
+  void advance(uint64_t tokens) { tokens_ += tokens; }
+  void truncate(uint64_t tokens);
+  CachedLayer& layer(uint64_t index) { return layers_[index]; }
+  uint64_t bytes() const;
+
+ private:
+  std::vector<CachedLayer> layers_;
+  uint64_t tokens_ = 0;
+};
+
+}  // namespace nibble

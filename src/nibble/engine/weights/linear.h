@@ -1,0 +1,53 @@
+// One matrix of a layer, ready to be multiplied: its tiles, the kernel's panel, and a bias.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nibble/base/aligned_bytes.h"
+#include "nibble/base/thread_pool.h"
+#include "nibble/checkpoint/weight_table.h"
+#include "nibble/kernels/kernel.h"
+
+namespace nibble {
+
+// What the user decides about arithmetic; part of what a certificate certifies.
+struct Arithmetics {
+  // Of integer weights (INT4, E2M1, INT8); weights in floats always meet float32.
+  ActivationKind integer_activations = ActivationKind::kF32;
+  std::string kernel;  // forces kernels of this name; "": the quickest
+};
+
+struct Linear {
+  AlignedBytes storage;
+  ResidentMatrix matrix;  // data inside storage
+  Panel panel = nullptr;
+  ActivationKind activations = ActivationKind::kF32;
+  std::string_view kernel;
+  std::vector<float> bias;  // empty: none
+
+  uint64_t rows() const { return matrix.layout.n; }
+  uint64_t cols() const { return matrix.layout.k; }
+  bool present() const { return panel != nullptr; }
+};
+
+// Rows row_begin, row_begin + stride … of a slice of a stored weight.
+struct RowPick {
+  uint64_t slice = 0, begin = 0, stride = 1, count = 0;
+};
+
+// Reads, packs and chooses a kernel; on all threads of the pool. Error naming file and tensor where no kernel multiplies
+// the format, with the `nibble quantize` command that converts it.
+Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const RowPick& pick, const Arithmetics& how,
+                   ThreadPool* pool);
+// The whole weight, a matrix.
+Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const Arithmetics& how, ThreadPool* pool);
+// A matrix of float32 values (N, K) of our own making, kept in 16 bits where all of them are exact there.
+Linear make_linear(const std::vector<float>& values, uint64_t rows, uint64_t cols, const Arithmetics& how);
+
+// A row as float32: what embeddings are looked up by. `out` has cols() floats.
+void read_row(const ResidentMatrix& matrix, uint64_t row, float* out);
+
+}  // namespace nibble

@@ -1,0 +1,216 @@
+// The loops of vector_loops.h, compiled once for each instruction set (vec16.h says how).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "nibble/kernels/cpu/vector/vec16.h"
+#include "nibble/kernels/cpu/vector/vector_loops.h"
+
+namespace nibble {
+namespace {
+
+constexpr uint64_t kLanes = 16;
+
+// The last n % 16 elements, filled up.
+NIBBLE_VEC Vec16 load_rest(const float* at, uint64_t count, float filler) {
+  float lane[kLanes];
+  for (uint64_t i = 0; i < kLanes; ++i) lane[i] = i < count ? at[i] : filler;
+  return vec_load(lane);
+}
+
+NIBBLE_VEC void store_rest(float* at, uint64_t count, Vec16 a) {
+  float lane[kLanes];
+  vec_store(lane, a);
+  for (uint64_t i = 0; i < count; ++i) at[i] = lane[i];
+}
+
+// out[i] = f(a[i]) and f(a[i], b[i]); filled-up lanes are 0.
+template <typename F>
+NIBBLE_VEC void map(const float* a, uint64_t n, float* out, const F& f) {
+  uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) vec_store(out + i, f(vec_load(a + i)));
+  if (i < n) store_rest(out + i, n - i, f(load_rest(a + i, n - i, 0)));
+}
+
+template <typename F>
+NIBBLE_VEC void map2(const float* a, const float* b, uint64_t n, float* out, const F& f) {
+  uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) vec_store(out + i, f(vec_load(a + i), vec_load(b + i)));
+  if (i < n) store_rest(out + i, n - i, f(load_rest(a + i, n - i, 0), load_rest(b + i, n - i, 0)));
+}
+
+void rms_norm(const float* x, const float* weight, uint64_t n, float eps, float* out) {
+  Vec16 squares = vec_set(0);
+  uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Vec16 v = vec_load(x + i);
+    squares = vec_fma(v, v, squares);
+  }
+  if (i < n) {
+    const Vec16 v = load_rest(x + i, n - i, 0);
+    squares = vec_fma(v, v, squares);
+  }
+  const Vec16 factor = vec_set(1.0F / std::sqrt(vec_sum(squares) / static_cast<float>(n) + eps));
+  if (weight == nullptr) {
+    map(x, n, out, [&](Vec16 v) { return v * factor; });
+  } else {
+    map2(x, weight, n, out, [&](Vec16 v, Vec16 w) { return w * (v * factor); });
+  }
+}
+
+void add(float* x, const float* y, uint64_t n) {
+  map2(x, y, n, x, [](Vec16 a, Vec16 b) { return a + b; });
+}
+
+void multiply_add(float a, const float* x, uint64_t n, float* y) {
+  const Vec16 factor = vec_set(a);
+  map2(x, y, n, y, [&](Vec16 v, Vec16 w) { return vec_fma(factor, v, w); });
+}
+
+void scale(float* x, float a, uint64_t n) {
+  const Vec16 factor = vec_set(a);
+  map(x, n, x, [&](Vec16 v) { return v * factor; });
+}
+
+NIBBLE_VEC Vec16 logistic(Vec16 x, float alpha) {
+  const Vec16 one = vec_set(1);
+  return one / (one + vec_exp(x * vec_set(-alpha)));
+}
+
+void silu_mul(const float* gate, const float* up, uint64_t n, float* out) {
+  map2(gate, up, n, out, [](Vec16 g, Vec16 u) { return g * logistic(g, 1) * u; });
+}
+
+void clamped_swiglu(const float* gate, const float* up, uint64_t n, float limit, float alpha, float* out) {
+  const Vec16 most = vec_set(limit), least = vec_set(-limit), one = vec_set(1);
+  map2(gate, up, n, out, [&](Vec16 g, Vec16 u) {
+    const Vec16 below = vec_min(most, g);  // NaN stays: min and max give their second argument
+    return below * logistic(below, alpha) * (vec_max(least, vec_min(most, u)) + one);
+  });
+}
+
+void rotate(float* x, const float* cos, const float* sin, uint64_t half) {
+  float* y = x + half;
+  for (uint64_t i = 0; i < half; i += kLanes) {
+    const uint64_t count = std::min(kLanes, half - i);
+    const Vec16 a = load_rest(x + i, count, 0), b = load_rest(y + i, count, 0);
+    const Vec16 c = load_rest(cos + i, count, 0), s = load_rest(sin + i, count, 0);
+    store_rest(x + i, count, vec_fma(b * vec_set(-1), s, a * c));
+    store_rest(y + i, count, vec_fma(a, s, b * c));
+  }
+}
+
+void softmax(float* x, uint64_t n) {
+  float largest = -std::numeric_limits<float>::infinity();
+  for (uint64_t i = 0; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
+  const Vec16 top = vec_set(largest);
+  Vec16 sums = vec_set(0);
+  uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Vec16 e = vec_exp(vec_load(x + i) - top);
+    vec_store(x + i, e);
+    sums = sums + e;
+  }
+  if (i < n) {
+    const Vec16 e = vec_exp(load_rest(x + i, n - i, -std::numeric_limits<float>::infinity()) - top);
+    store_rest(x + i, n - i, e);
+    sums = sums + e;
+  }
+  const Vec16 total = vec_set(vec_sum(sums));
+  map(x, n, x, [&](Vec16 v) { return v / total; });
+}
+
+void sigmoid(float* x, uint64_t n) {
+  map(x, n, x, [](Vec16 v) { return logistic(v, 1); });
+}
+
+constexpr uint64_t kPageVectors = kPageTokens / kLanes;
+
+// Scores of kRows query rows with all keys of the page: chains over the key's width, ascending.
+template <uint64_t kRows>
+NIBBLE_VEC void page_scores(const float* q, uint64_t key_dim, const float* keys, float* scores) {
+  Vec16 sums[kRows][kPageVectors];
+  for (auto& row : sums) std::fill_n(row, kPageVectors, vec_set(0));
+  for (uint64_t d = 0; d < key_dim; ++d) {
+    for (uint64_t v = 0; v < kPageVectors; ++v) {
+      const Vec16 key = vec_load(keys + d * kPageTokens + v * kLanes);
+      for (uint64_t r = 0; r < kRows; ++r) sums[r][v] = vec_fma(vec_set(q[r * key_dim + d]), key, sums[r][v]);
+    }
+  }
+  for (uint64_t r = 0; r < kRows; ++r) {
+    for (uint64_t v = 0; v < kPageVectors; ++v) vec_store(scores + r * kPageTokens + v * kLanes, sums[r][v]);
+  }
+}
+
+// Scores to weights e^(score - largest); returns what the sums so far have to be multiplied by.
+NIBBLE_VEC float page_weights(const AttentionPage& page, float* scores, float* largest, float* sum) {
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  std::fill_n(scores, page.begin, kNone);
+  std::fill_n(scores + page.end, kPageTokens - page.end, kNone);
+  Vec16 most = vec_load(scores);
+  for (uint64_t v = 1; v < kPageVectors; ++v) most = vec_max(most, vec_load(scores + v * kLanes));
+  const float of_page = vec_largest(most);
+  const float top = of_page > *largest ? of_page : *largest;
+  Vec16 sums = vec_set(0);
+  for (uint64_t v = 0; v < kPageVectors; ++v) {
+    const Vec16 weight = vec_exp(vec_load(scores + v * kLanes) - vec_set(top));
+    vec_store(scores + v * kLanes, weight);
+    sums = sums + weight;
+  }
+  float shrink[kLanes];
+  vec_store(shrink, vec_exp(vec_set(*largest - top)));
+  *largest = top;
+  *sum = std::fma(*sum, shrink[0], vec_sum(sums));
+  return shrink[0];
+}
+
+// out = out · shrink + weights · values for kRows rows, token after token.
+template <uint64_t kRows>
+NIBBLE_VEC void page_values(const AttentionPage& page, uint64_t value_dim, const float* weights, const float* shrink,
+                            float* out) {
+  for (uint64_t d = 0; d < value_dim; d += kLanes) {
+    Vec16 sums[kRows];
+    for (uint64_t r = 0; r < kRows; ++r) sums[r] = vec_load(out + r * value_dim + d) * vec_set(shrink[r]);
+    for (uint64_t t = page.begin; t < page.end; ++t) {
+      const Vec16 value = vec_load(page.values + t * value_dim + d);
+      for (uint64_t r = 0; r < kRows; ++r) sums[r] = vec_fma(vec_set(weights[r * kPageTokens + t]), value, sums[r]);
+    }
+    for (uint64_t r = 0; r < kRows; ++r) vec_store(out + r * value_dim + d, sums[r]);
+  }
+}
+
+template <uint64_t kRows>
+NIBBLE_VEC void attend_rows(const AttentionState& state, const AttentionPage& page, uint64_t row) {
+  float scores[kRows * kPageTokens];
+  float shrink[kRows];
+  page_scores<kRows>(state.q + row * state.key_dim, state.key_dim, page.keys, scores);
+  for (uint64_t r = 0; r < kRows; ++r) {
+    shrink[r] = page_weights(page, scores + r * kPageTokens, state.largest + row + r, state.sum + row + r);
+  }
+  page_values<kRows>(page, state.value_dim, scores, shrink, state.out + row * state.value_dim);
+}
+
+void attend(const AttentionState& state, const AttentionPage& page) {
+  uint64_t row = 0;
+  for (; row + 4 <= state.rows; row += 4) attend_rows<4>(state, page, row);
+  for (; row < state.rows; ++row) attend_rows<1>(state, page, row);
+}
+
+void expand_bf16(const uint16_t* x, uint64_t n, float* out) {
+  uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) vec_store(out + i, vec_from_bf16(x + i));
+  for (; i < n; ++i) {
+    uint16_t padded[kLanes] = {x[i]};
+    store_rest(out + i, 1, vec_from_bf16(padded));
+  }
+}
+
+VectorLoops table(Isa isa) {
+  return {isa,    rms_norm, add,     multiply_add, scale,  silu_mul,
+          clamped_swiglu, rotate,   softmax, sigmoid,      attend, expand_bf16};
+}
+
+}  // namespace
+}  // namespace nibble

@@ -1,0 +1,200 @@
+#include "nibble/kernels/cpu/vector/vector_loops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "nibble/base/rng.h"
+
+namespace nibble {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+std::vector<const VectorLoops*> tables() {
+  std::vector<const VectorLoops*> all = {&scalar_vector_loops()};
+  if (best_isa() >= Isa::kAvx2) all.push_back(&avx2_vector_loops());
+  if (best_isa() >= Isa::kAvx512) all.push_back(&avx512_vector_loops());
+  return all;
+}
+
+std::vector<float> normals(uint64_t seed, uint64_t n, double deviation = 1) {
+  std::vector<float> values(n);
+  for (uint64_t i = 0; i < n; ++i) values[i] = static_cast<float>(deviation * random_normal(seed, i));
+  return values;
+}
+
+void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what;
+}
+
+// Runs one loop of every instruction set over the same data; the scalar one's result, which the others must equal.
+std::vector<float> same_everywhere(const std::function<std::vector<float>(const VectorLoops&)>& run) {
+  const std::vector<float> wanted = run(scalar_vector_loops());
+  for (const VectorLoops* loops : tables()) expect_same_bits(run(*loops), wanted, std::string(isa_name(loops->isa)));
+  return wanted;
+}
+
+const uint64_t kSizes[] = {1, 7, 16, 33, 64, 2880};
+
+TEST(VectorLoops, rms_norm) {
+  for (const uint64_t n : kSizes) {
+    const std::vector<float> x = normals(1, n), weight = normals(2, n);
+    const auto got = same_everywhere([&](const VectorLoops& loops) {
+      std::vector<float> out(n);
+      loops.rms_norm(x.data(), weight.data(), n, 1e-5F, out.data());
+      return out;
+    });
+    double squares = 0;
+    for (const float v : x) squares += static_cast<double>(v) * static_cast<double>(v);
+    for (uint64_t i = 0; i < n; ++i) {
+      const double wanted = static_cast<double>(x[i]) / std::sqrt(squares / static_cast<double>(n) + 1e-5);
+      EXPECT_NEAR(got[i], wanted * static_cast<double>(weight[i]), 1e-6 * (1 + std::abs(wanted) * 4)) << n << ", " << i;
+    }
+  }
+}
+
+TEST(VectorLoops, activations) {
+  for (const uint64_t n : kSizes) {
+    const std::vector<float> gate = normals(3, n, 6), up = normals(4, n, 6);
+    const auto silu = same_everywhere([&](const VectorLoops& loops) {
+      std::vector<float> out(n);
+      loops.silu_mul(gate.data(), up.data(), n, out.data());
+      return out;
+    });
+    const auto clamped = same_everywhere([&](const VectorLoops& loops) {
+      std::vector<float> out(n);
+      loops.clamped_swiglu(gate.data(), up.data(), n, 7, 1.702F, out.data());
+      return out;
+    });
+    for (uint64_t i = 0; i < n; ++i) {
+      const double g = static_cast<double>(gate[i]), u = static_cast<double>(up[i]);
+      const double wanted = g / (1 + std::exp(-g)) * u;
+      EXPECT_NEAR(silu[i], wanted, 1e-6 * (1 + std::abs(wanted)));
+      const double below = std::min(g, 7.0), inside = std::clamp(u, -7.0, 7.0);
+      const double limited = below / (1 + std::exp(-1.702 * below)) * (inside + 1);
+      EXPECT_NEAR(clamped[i], limited, 1e-6 * (1 + std::abs(limited)));
+    }
+  }
+}
+
+TEST(VectorLoops, exponentials_of_all_sizes) {
+  std::vector<float> x;
+  for (int i = -12000; i <= 12000; ++i) x.push_back(static_cast<float>(i) * 0.01F);
+  const auto got = same_everywhere([&](const VectorLoops& loops) {
+    std::vector<float> out = x;
+    loops.sigmoid(out.data(), out.size());
+    return out;
+  });
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double wanted = 1 / (1 + std::exp(-static_cast<double>(x[i])));
+    // Below -88 the sum of e^88 is what is left.
+    EXPECT_NEAR(got[i], wanted, 2e-7 * wanted + 7e-39) << x[i];
+  }
+  std::vector<float> ends = {0, 88, -88, kInfinity, -kInfinity, std::nanf("")};
+  avx512_vector_loops().sigmoid(ends.data(), best_isa() == Isa::kAvx512 ? ends.size() : 0);
+  if (best_isa() != Isa::kAvx512) scalar_vector_loops().sigmoid(ends.data(), ends.size());
+  EXPECT_EQ(ends[0], 0.5F);
+  EXPECT_EQ(ends[3], 1.0F);
+  EXPECT_LT(ends[4], 1e-37F);
+  EXPECT_TRUE(std::isnan(ends[5]));
+}
+
+TEST(VectorLoops, rotation_keeps_lengths_and_adds_angles) {
+  for (const uint64_t half : {uint64_t{1}, uint64_t{16}, uint64_t{20}, uint64_t{32}}) {
+    const std::vector<float> x = normals(5, 2 * half);
+    std::vector<float> cos(half), sin(half);
+    for (uint64_t i = 0; i < half; ++i) {
+      cos[i] = static_cast<float>(std::cos(0.3 * static_cast<double>(i + 1)));
+      sin[i] = static_cast<float>(std::sin(0.3 * static_cast<double>(i + 1)));
+    }
+    const auto got = same_everywhere([&](const VectorLoops& loops) {
+      std::vector<float> out = x;
+      loops.rotate(out.data(), cos.data(), sin.data(), half);
+      return out;
+    });
+    for (uint64_t i = 0; i < half; ++i) {
+      const double angle = std::atan2(static_cast<double>(got[i + half]), static_cast<double>(got[i])) -
+                           std::atan2(static_cast<double>(x[i + half]), static_cast<double>(x[i]));
+      EXPECT_NEAR(std::remainder(angle - 0.3 * static_cast<double>(i + 1), 2 * 3.14159265358979), 0, 1e-5);
+      EXPECT_NEAR(std::hypot(got[i], got[i + half]), std::hypot(x[i], x[i + half]), 1e-5);
+    }
+  }
+}
+
+TEST(VectorLoops, softmax) {
+  for (const uint64_t n : kSizes) {
+    const std::vector<float> x = normals(6, n, 5);
+    const auto got = same_everywhere([&](const VectorLoops& loops) {
+      std::vector<float> out = x;
+      loops.softmax(out.data(), n);
+      return out;
+    });
+    double sum = 0;
+    for (const float v : x) sum += std::exp(static_cast<double>(v));
+    for (uint64_t i = 0; i < n; ++i) EXPECT_NEAR(got[i], std::exp(static_cast<double>(x[i])) / sum, 1e-6);
+  }
+}
+
+// Some rows over some pages with a window and a sink, what is not seen full of NaN.
+struct AttentionCase {
+  uint64_t rows, key_dim, value_dim, pages, begin, end;
+  bool sink;
+};
+
+std::vector<float> run_attention(const VectorLoops& loops, const AttentionCase& c, std::vector<double>* exact) {
+  const uint64_t tokens = c.pages * kPageTokens;
+  const std::vector<float> q = normals(7, c.rows * c.key_dim, 0.2), k = normals(8, tokens * c.key_dim),
+                           v = normals(9, tokens * c.value_dim);
+  const float sink = 0.4F;
+  std::vector<float> largest(c.rows, c.sink ? sink : -kInfinity), sum(c.rows, c.sink ? 1.0F : 0.0F),
+      out(c.rows * c.value_dim);
+  const AttentionState state{c.rows, c.key_dim, c.value_dim, q.data(), largest.data(), sum.data(), out.data()};
+  for (uint64_t p = 0; p < c.pages; ++p) {
+    const uint64_t first = p * kPageTokens;
+    const uint64_t begin = std::clamp(c.begin, first, first + kPageTokens) - first;
+    const uint64_t end = std::clamp(c.end, first, first + kPageTokens) - first;
+    if (begin >= end) continue;
+    std::vector<float> keys(c.key_dim * kPageTokens, std::nanf("")), values(kPageTokens * c.value_dim, std::nanf(""));
+    for (uint64_t t = begin; t < end; ++t) {
+      for (uint64_t d = 0; d < c.key_dim; ++d) keys[d * kPageTokens + t] = k[(first + t) * c.key_dim + d];
+      std::copy_n(v.data() + (first + t) * c.value_dim, c.value_dim, values.data() + t * c.value_dim);
+    }
+    loops.attend(state, {keys.data(), values.data(), begin, end});
+  }
+  for (uint64_t r = 0; r < c.rows; ++r) loops.scale(out.data() + r * c.value_dim, 1 / sum[r], c.value_dim);
+  exact->assign(c.rows * c.value_dim, 0);
+  for (uint64_t r = 0; r < c.rows; ++r) {
+    double total = c.sink ? std::exp(static_cast<double>(sink)) : 0;
+    for (uint64_t t = c.begin; t < c.end; ++t) {
+      double score = 0;
+      for (uint64_t d = 0; d < c.key_dim; ++d) {
+        score += static_cast<double>(q[r * c.key_dim + d]) * static_cast<double>(k[t * c.key_dim + d]);
+      }
+      total += std::exp(score);
+      for (uint64_t d = 0; d < c.value_dim; ++d) {
+        (*exact)[r * c.value_dim + d] += std::exp(score) * static_cast<double>(v[t * c.value_dim + d]);
+      }
+    }
+    for (uint64_t d = 0; d < c.value_dim; ++d) (*exact)[r * c.value_dim + d] /= total;
+  }
+  return out;
+}
+
+TEST(VectorLoops, attention_is_softmax_of_scores_times_values) {
+  for (const AttentionCase& c : {AttentionCase{1, 16, 16, 1, 0, 1, false}, AttentionCase{8, 64, 64, 3, 0, 150, true},
+                                 AttentionCase{5, 80, 80, 2, 37, 111, false}, AttentionCase{6, 24, 16, 4, 130, 256, true}}) {
+    std::vector<double> exact;
+    const auto got = same_everywhere([&](const VectorLoops& loops) { return run_attention(loops, c, &exact); });
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], exact[i], 2e-6) << i;
+  }
+}
+
+}  // namespace
+}  // namespace nibble
