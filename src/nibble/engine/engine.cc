@@ -3,7 +3,6 @@
 #include "nibble/base/error.h"
 
 namespace nibble {
-namespace {
 
 void check_tokens(const ModelSpec& spec, std::span<const TokenId> tokens) {
   for (const TokenId id : tokens) {
@@ -14,8 +13,6 @@ void check_tokens(const ModelSpec& spec, std::span<const TokenId> tokens) {
         .way_out("take the tokenizer that came with these weights");
   }
 }
-
-}  // namespace
 
 Engine::Engine(const Checkpoint& checkpoint, const Model& model, const EngineOptions& options, ThreadPool* pool)
     : spec_(model.spec), options_(options), forward_(spec_, pool, options.experts_per_token) {

@@ -29,6 +29,9 @@ struct EngineInput {
   bool all_logits = false;  // of every token, else of the last
 };
 
+// Error for a token that the model's vocabulary does not have.
+void check_tokens(const ModelSpec& spec, std::span<const TokenId> tokens);
+
 class Engine {
  public:
   // Reads all weights. `checkpoint` must outlive the call only.

@@ -11,6 +11,7 @@
 #include "nibble/base/error.h"
 #include "nibble/base/rng.h"
 #include "nibble/checkpoint/safetensors.h"
+#include "nibble/engine/score.h"
 #include "nibble/testing/temp_dir.h"
 #include "nibble/testing/tiny.h"
 
@@ -181,6 +182,21 @@ TEST_P(Invariance, chunks_threads_and_neighbours_change_nothing) {
 INSTANTIATE_TEST_SUITE_P(Models, Invariance,
                          ::testing::Values("llama", "qwen3_moe_int4", "gpt_oss_mxfp4", "deepseek_v3_fp8", "minimax_m2"),
                          name_of);
+
+// Streamed layer by layer, two sequences: the bits of the resident model.
+TEST_P(Invariance, streaming_changes_nothing) {
+  const std::vector<std::vector<TokenId>> sequences = {many_tokens(3), {7, 8, 9}};
+  const EngineOptions options = with(ActivationKind::kInt8, CacheElement::kBF16);
+  Loaded loaded(kModels / GetParam(), options);
+  std::vector<std::vector<float>> got(2);
+  score(loaded.checkpoint, loaded.model, options, sequences, &loaded.pool,
+        [&](uint64_t sequence, uint64_t first, uint64_t count, std::span<const float> logits) {
+          EXPECT_EQ(first * 256, got[sequence].size());
+          EXPECT_EQ(logits.size(), count * 256);
+          got[sequence].insert(got[sequence].end(), logits.begin(), logits.end());
+        });
+  for (size_t s = 0; s < 2; ++s) expect_same_bits(got[s], loaded.logits(sequences[s]), "streamed");
+}
 
 // What rounding activations to INT8, or keys and values to 16 and 8 bits, does to these logits. Caches on a dense model:
 // with experts a small change may choose another one.
