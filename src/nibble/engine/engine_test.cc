@@ -45,6 +45,11 @@ Expected expected_of(const std::string& name) {
   return expected;
 }
 
+Path model_path(const std::string& name) {
+  const Path gguf = kModels / name / "model.gguf";
+  return std::filesystem::exists(gguf) ? gguf : kModels / name;
+}
+
 // A model ready to run.
 struct Loaded {
   Checkpoint checkpoint;
@@ -95,7 +100,7 @@ void expect_same_bits(const std::vector<float>& got, const std::vector<float>& w
   EXPECT_EQ(std::memcmp(got.data(), wanted.data(), got.size() * sizeof(float)), 0) << what;
 }
 
-const char* const kDense[] = {"llama", "qwen3_moe", "gpt_oss", "gpt_oss_mxfp4", "deepseek_v3", "kimi_k2", "glm4_moe",
+const char* const kDense[] = {"llama", "llama_gguf", "qwen3_moe", "gpt_oss", "gpt_oss_mxfp4", "deepseek_v3", "kimi_k2", "glm4_moe",
                               "minimax_m2", "mixtral"};
 const char* const kRounded[] = {"qwen3_moe_int4", "qwen3_moe_nvfp4", "deepseek_v3_fp8"};
 
@@ -105,7 +110,7 @@ class AgainstTransformers : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AgainstTransformers, logits) {
   const Expected expected = expected_of(GetParam());
-  Loaded loaded(kModels / GetParam(), exact());
+  Loaded loaded(model_path(GetParam()), exact());
   EXPECT_LT(largest_difference(loaded.logits(expected.tokens), expected.logits), kFloat32);
 }
 

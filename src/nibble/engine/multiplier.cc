@@ -8,9 +8,10 @@ bool Multiplier::Prepared::serves(const Product& product) const {
   const WeightLayout& wanted = product.weights->matrix.layout;
   if (x != product.x || kind != product.weights->activations || rows != product.x_rows) return false;
   if (layout.k != wanted.k || layout.padded_k() != wanted.padded_k()) return false;
-  // The same codes need the same offset, order and groups.
-  return kind == ActivationKind::kF32 || (layout.codes == wanted.codes && layout.zeros == wanted.zeros &&
-                                          layout.run_cols() == wanted.run_cols());
+  const bool same_runs = layout.zero == wanted.zero && layout.run_cols() == wanted.run_cols();
+  // Minima need the sums of runs; the same codes need the same offset, order and groups.
+  if (kind == ActivationKind::kF32) return wanted.zero != ZeroPoint::kMin || same_runs;
+  return layout.codes == wanted.codes && same_runs;
 }
 
 const Multiplier::Prepared& Multiplier::prepare(const Product& product) {

@@ -14,7 +14,7 @@ constexpr uint64_t kAlignment = 64;
 int32_t offset_of(const WeightLayout& layout) {
   switch (layout.codes) {
     case CodeKind::kE2M1: return 12;
-    case CodeKind::kInt4: return layout.zeros ? 0 : 8;
+    case CodeKind::kInt4: return layout.zero != ZeroPoint::kNone ? 0 : 8;
     case CodeKind::kInt8: return 128;
     default: NIBBLE_CHECK(false); return 0;
   }
@@ -39,7 +39,7 @@ Int8Activations Int8Quantizer::run(const WeightLayout& layout, const float* x, u
   auto* codes = codes_.get<int8_t>(tokens * padded);
   auto* scales = scales_.get<float>(tokens * groups);
   auto* corrections = corrections_.get<int32_t>(tokens * groups);
-  auto* sums = layout.zeros ? sums_.get<int32_t>(tokens * groups) : nullptr;
+  auto* sums = layout.zero != ZeroPoint::kNone ? sums_.get<int32_t>(tokens * groups) : nullptr;
   const Int8GroupLoop loop = int8_group_loop(group, is_four_bit(layout));
   const float factor = layout.codes == CodeKind::kE2M1 ? 0.5F : 1.0F;
   const int32_t offset = offset_of(layout);
@@ -70,13 +70,31 @@ Int8Activations Int8Quantizer::run(const WeightLayout& layout, const float* x, u
 
 F32Activations F32Padder::run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride) {
   const uint64_t padded = layout.padded_k();
-  if (padded == layout.k) return {x, tokens, stride};
-  auto* values = values_.get<float>(tokens * padded);
-  for (uint64_t t = 0; t < tokens; ++t) {
-    std::memcpy(values + t * padded, x + t * stride, layout.k * sizeof(float));
-    std::fill_n(values + t * padded + layout.k, padded - layout.k, 0.0F);
+  F32Activations result{x, tokens, stride, nullptr, padded / layout.run_cols()};
+  if (padded != layout.k) {
+    auto* values = values_.get<float>(tokens * padded);
+    for (uint64_t t = 0; t < tokens; ++t) {
+      std::memcpy(values + t * padded, x + t * stride, layout.k * sizeof(float));
+      std::fill_n(values + t * padded + layout.k, padded - layout.k, 0.0F);
+    }
+    result.values = values;
+    result.stride = padded;
   }
-  return {values, tokens, padded};
+  if (layout.zero != ZeroPoint::kMin) return result;
+  auto* sums = sums_.get<float>(tokens * result.runs);
+  for (uint64_t t = 0; t < tokens; ++t) {
+    for (uint64_t r = 0; r < result.runs; ++r) {
+      const float* run = result.row(t) + r * layout.run_cols();
+      float even = 0, odd = 0;
+      for (uint64_t c = 0; c < layout.run_cols(); c += 2) {
+        even += run[c];
+        odd += run[c + 1];
+      }
+      sums[t * result.runs + r] = even + odd;
+    }
+  }
+  result.run_sums = sums;
+  return result;
 }
 
 }  // namespace nibble

@@ -7,7 +7,7 @@
 //
 //   layout   weights as read       offset                     scale of the product
 //   E2M1     2 q + 12, 0..24       12                         s / 2: exact, unless s is subnormal
-//   INT4     q + 8, 0..15          8; with zero points 0      s
+//   INT4     q + 8, 0..15          8; with zero points or minima 0   s
 //   INT8     q + 128, 0..255       128                        s
 //
 // Codes lie in the order in which the weights' lanes hold their columns: for 4-bit codes each 8 columns as 0 2 4 6 1 3
@@ -41,6 +41,8 @@ class ActivationBuffer {
 struct F32Activations {
   const float* values = nullptr;
   uint64_t tokens = 0, stride = 0;  // in floats
+  const float* run_sums = nullptr;  // (T, runs): even columns' sum plus odd ones'; null without minima
+  uint64_t runs = 0;
   const float* row(uint64_t token) const { return values + token * stride; }
 };
 
@@ -48,7 +50,7 @@ struct Int8Activations {
   const int8_t* codes = nullptr;         // (T, padded K), permuted
   const float* scales = nullptr;         // (T, groups): of the product, as above
   const int32_t* corrections = nullptr;  // (T, groups)
-  const int32_t* sums = nullptr;         // (T, groups): of the codes; for layouts with zero points only, else null
+  const int32_t* sums = nullptr;         // (T, groups): of the codes; null without zero points or minima
   uint64_t tokens = 0, groups = 0, padded_k = 0;
 };
 
@@ -66,11 +68,11 @@ class Int8Quantizer {
 
 class F32Padder {
  public:
-  // x itself where its rows are as long as the layout's, else a padded copy that is valid until the next call.
+  // x itself where its rows are as long as the layout's, else a padded copy. Valid until the next call.
   F32Activations run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride);
 
  private:
-  ActivationBuffer values_;
+  ActivationBuffer values_, sums_;
 };
 
 }  // namespace nibble

@@ -25,7 +25,7 @@ struct RngForTest {
 // Formats that kernels have a layout for, one for each pair of element, scale type and way of sharing scales.
 inline std::vector<std::string> layout_formats_for_test() {
   return {"mxfp4",       "nvfp4",         "int4-g16", "int4-g32", "int4-g48",  "int4-g64",
-          "int4-g128",   "int4-g32-asym", "int8-g32", "int8-g16", "fp8-block", "fp8-block16x32",
+          "int4-g128",   "int4-g32-asym", "q4_1", "int8-g32", "int8-g16", "fp8-block", "fp8-block16x32",
           "fp8-channel", "fp8-tensor",    "mxfp8",    "bf16",     "f32"};
 }
 
@@ -50,6 +50,7 @@ inline EncodedMatrix random_matrix_for_test(const Format& format, uint64_t n, ui
     std::memcpy(matrix.scales.data() + at, &bits, size);
   }
   for (auto& zero : matrix.zeros) zero = static_cast<uint8_t>(rng->next_u32() % 16);
+  for (auto& min : matrix.mins) min = static_cast<float>(rng->uniform() * 4 - 3);
   if (format.two_level) matrix.tensor_scale = {SecondLevel::kMultiply, 0.0123F};
   return matrix;
 }

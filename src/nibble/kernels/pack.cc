@@ -23,8 +23,6 @@ void place_bytes(const std::byte* source, uint64_t bytes, uint64_t row, std::byt
   for (uint64_t at = 0; at < bytes; ++at) codes[at * kRowGroup + row] = source[at];
 }
 
-void place_zeros(const uint8_t* zeros, uint64_t row, std::byte* out) { out[row] = static_cast<std::byte>(*zeros); }
-
 void check_scale(float value) {
   if (!std::isfinite(value)) {
     throw Error("a scale is not a finite number")
@@ -49,7 +47,10 @@ void pack_row(const WeightLayout& layout, const EncodedView& in, uint64_t row, u
       check_scale(scale_value(layout.scale, scale));
       std::memcpy(tile + lane * scale_bytes, scale, scale_bytes);
     }
-    if (layout.zeros) place_zeros(in.zeros + row * scale_cols + scale_col, lane, tile + layout.scale_bytes());
+    std::byte* zeros = tile + layout.scale_bytes();
+    const uint64_t block = row * scale_cols + scale_col;
+    if (layout.zero == ZeroPoint::kCode) zeros[lane] = static_cast<std::byte>(in.zeros[block]);
+    if (layout.zero == ZeroPoint::kMin) std::memcpy(zeros + lane * sizeof(float), in.mins + block, sizeof(float));
     std::byte* out = tile + layout.scale_bytes() + layout.zero_bytes();
     const uint64_t from = t * tile_row_bytes;
     const uint64_t bytes = std::min(tile_row_bytes, row_bytes - from);

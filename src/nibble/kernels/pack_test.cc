@@ -24,7 +24,7 @@ TEST(Pack, tiles_hold_what_decode_gives) {
         for (uint64_t col = 0; col < k; ++col) {
           const TileView tile(packed.matrix, row / kRowGroup, col / packed.layout.tile_cols);
           const uint64_t lane = row % kRowGroup, of_tile = col % packed.layout.tile_cols;
-          ASSERT_EQ(tile.value(lane, of_tile) * tile.scale(lane), values[row * k + col]) << row << ", " << col;
+          ASSERT_EQ(tile.value(lane, of_tile) * tile.scale(lane) + tile.min(lane), values[row * k + col]) << row << ", " << col;
         }
       }
     }
@@ -90,7 +90,7 @@ TEST(WeightLayout, what_has_none_says_why) {
   };
   EXPECT_EQ(obstacle("int4-g24", 48), "groups of 24 columns: kernels take multiples of 16");
   EXPECT_EQ(obstacle("f16", 64), "no kernel multiplies f16 elements");
-  EXPECT_EQ(obstacle("q4_k", 256), "no kernel multiplies uint4 elements");
+  EXPECT_EQ(obstacle("int8-g32-asym", 64), "no kernel takes 8-bit zero points");
 }
 
 }  // namespace

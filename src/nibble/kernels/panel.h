@@ -8,9 +8,11 @@
 //   float32 activations   p0 = fma chain over the run's even columns of (code value, x), p1 over its odd ones, both
 //                         ascending from 0;  acc = fma(p0 + p1, e, acc)
 //   INT8 activations      d = exact integer sum over the run of (q, code);  acc = fma(float(d), e * s, acc)
+//   with minima           then  acc = fma(min, a, acc): a is the run's sum of x (even columns' sum plus odd ones'), or
+//                         s times the sum of its codes
 //
-// with q and s as in activations.h. Code values: E2M1 its value, INT4 code - 8 or code - zero, INT8 and floats
-// themselves.
+// with q and s as in activations.h. Code values: E2M1 its value, INT4 code - 8, code - zero or, with minima, code; INT8
+// and floats themselves.
 // Each operation is rounded to float32, to nearest even.
 #pragma once
 

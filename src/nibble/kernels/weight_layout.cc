@@ -25,7 +25,8 @@ uint64_t code_bits_of(CodeKind codes) {
 std::optional<CodeKind> kind_of(Element element) {
   switch (element) {
     case Element::kE2M1: return CodeKind::kE2M1;
-    case Element::kInt4: return CodeKind::kInt4;
+    case Element::kInt4:
+    case Element::kUint4: return CodeKind::kInt4;
     case Element::kInt8: return CodeKind::kInt8;
     case Element::kE4M3: return CodeKind::kE4M3;
     case Element::kBF16: return CodeKind::kBF16;
@@ -39,7 +40,7 @@ LayoutChoice refused(std::string obstacle) { return {std::nullopt, std::move(obs
 // One scale for each tile and row.
 LayoutChoice with_scales_inside(WeightLayout layout, const Format& format) {
   layout.scale = format.scale;
-  layout.zeros = format.zero == ZeroPoint::kCode;
+  layout.zero = format.zero;
   if (format.block_cols != 0) {
     layout.tile_cols = format.block_cols;
   } else {
@@ -68,6 +69,15 @@ LayoutChoice with_scales_apart(WeightLayout layout, const Format& format) {
 
 uint64_t WeightLayout::code_bytes() const { return kRowGroup * tile_cols * code_bits_of(codes) / 8; }
 
+uint64_t WeightLayout::zero_bytes() const {
+  switch (zero) {
+    case ZeroPoint::kNone: return 0;
+    case ZeroPoint::kCode: return kRowGroup;
+    case ZeroPoint::kMin: return kRowGroup * sizeof(float);
+  }
+  return 0;
+}
+
 uint64_t WeightLayout::apart_scales() const {
   return apart_cols == 0 ? 0 : (padded_k() + apart_cols - 1) / apart_cols * apart_lanes;
 }
@@ -79,8 +89,8 @@ uint64_t WeightLayout::bytes() const { return apart_offset() + row_groups() * ap
 LayoutChoice choose_layout(const Format& format, uint64_t n, uint64_t k) {
   const std::optional<CodeKind> kind = kind_of(format.element);
   if (!kind) return refused(fmt::format("no kernel multiplies {} elements", element_name(format.element)));
-  if (format.zero == ZeroPoint::kMin) return refused("no kernel takes blocks with a minimum");
-  if (format.zero != ZeroPoint::kNone && *kind != CodeKind::kInt4) return refused("no kernel takes 8-bit zero points");
+  if (format.zero == ZeroPoint::kMin && *kind != CodeKind::kInt4) return refused("no kernel takes 8-bit minima");
+  if (format.zero == ZeroPoint::kCode && *kind != CodeKind::kInt4) return refused("no kernel takes 8-bit zero points");
   WeightLayout layout{.codes = *kind, .tile_cols = kDenseTile, .n = n, .k = k};
   if (format.is_dense()) return {layout, ""};
   // A scale for many rows, or for all columns of 8-bit floats, does not fit into tiles.

@@ -5,7 +5,7 @@
 // group follow each other along K, row groups follow each other; a tile is
 //
 //   scales   16 stored scales, one a row (none: the format has none, or they lie apart)
-//   zeros    16 bytes, one a row (asymmetric integers)
+//   zeros    16 bytes, one a row (asymmetric integers), or 16 float32 minima (GGUF's q4_1, q4_k)
 //   codes    chunks along K. Lane r of a chunk is row r:
 //              4 bits   8 columns, 4 bytes a lane: byte j holds column 2j in its low nibble, 2j + 1 in the high one
 //              int8     4 columns, 4 bytes a lane, columns in order
@@ -31,12 +31,13 @@ namespace nibble {
 
 inline constexpr uint64_t kRowGroup = 16;
 
+// kInt4 also holds unsigned codes, which have a minimum instead of a zero point.
 enum class CodeKind : uint8_t { kE2M1, kInt4, kInt8, kE4M3, kBF16, kF32 };
 
 struct WeightLayout {
   CodeKind codes = CodeKind::kF32;
   ScaleType scale = ScaleType::kNone;  // in the tiles
-  bool zeros = false;
+  ZeroPoint zero = ZeroPoint::kNone;
   uint64_t tile_cols = 32;  // a multiple of 16
   uint64_t apart_cols = 0;  // 0: no scales apart
   uint64_t apart_lanes = 0;
@@ -46,7 +47,7 @@ struct WeightLayout {
   uint64_t tiles() const { return (k + tile_cols - 1) / tile_cols; }  // of a row group
   uint64_t padded_k() const { return tiles() * tile_cols; }
   uint64_t scale_bytes() const { return kRowGroup * scale_type_bytes(scale); }  // of a tile
-  uint64_t zero_bytes() const { return zeros ? kRowGroup : 0; }
+  uint64_t zero_bytes() const;  // of a tile
   uint64_t code_bytes() const;  // of a tile
   uint64_t tile_bytes() const { return scale_bytes() + zero_bytes() + code_bytes(); }
   uint64_t row_group_bytes() const { return tiles() * tile_bytes(); }

@@ -141,9 +141,9 @@ void read_row(const ResidentMatrix& matrix, uint64_t row, float* out) {
   const WeightLayout& layout = matrix.layout;
   for (uint64_t t = 0; t < layout.tiles(); ++t) {
     const TileView tile(matrix, row / kRowGroup, t);
-    const float scale = tile.scale(row % kRowGroup);
+    const float scale = tile.scale(row % kRowGroup), min = tile.min(row % kRowGroup);
     const uint64_t begin = t * layout.tile_cols, end = std::min(layout.k, begin + layout.tile_cols);
-    for (uint64_t col = begin; col < end; ++col) out[col] = tile.value(row % kRowGroup, col - begin) * scale;
+    for (uint64_t col = begin; col < end; ++col) out[col] = tile.value(row % kRowGroup, col - begin) * scale + min;
   }
 }
 

@@ -34,9 +34,19 @@ class TileView {
     return scale_decode(layout.scale, bits) * matrix_->multiplier;
   }
 
-  // The code of the zero point.
+  // The code whose value is 0 (or the minimum).
   int zero(uint64_t lane) const {
-    return matrix_->layout.zeros ? std::to_integer<int>(at_[matrix_->layout.scale_bytes() + lane]) : 8;
+    const WeightLayout& layout = matrix_->layout;
+    if (layout.zero == ZeroPoint::kCode) return std::to_integer<int>(at_[layout.scale_bytes() + lane]);
+    return layout.zero == ZeroPoint::kMin ? 0 : 8;
+  }
+
+  // What is added to code times scale.
+  float min(uint64_t lane) const {
+    if (matrix_->layout.zero != ZeroPoint::kMin) return 0;
+    float value = 0;
+    std::memcpy(&value, at_ + matrix_->layout.scale_bytes() + lane * sizeof(float), sizeof(float));
+    return value;
   }
 
   // Bits of the code of a column of the tile.

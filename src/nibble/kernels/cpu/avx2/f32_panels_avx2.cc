@@ -74,7 +74,7 @@ __m256 half_scales(const ResidentMatrix& matrix, const std::byte* tile, uint64_t
   return layout.apart_lanes == 1 ? _mm256_set1_ps(*apart) : _mm256_loadu_ps(apart + 8 * half);
 }
 
-template <CodeKind kCodes, ScaleType kScale, bool kZeros, size_t kTokens>
+template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kTokens>
 void block(const PanelTask& task, uint64_t group, uint64_t first) {
   const ResidentMatrix& matrix = *task.weights;
   const WeightLayout& layout = matrix.layout;
@@ -90,11 +90,15 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
       _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
     }
     const std::byte* zero_codes = tile + tile_scale_bytes<kScale>();
-    const std::byte* codes = zero_codes + (kZeros ? kRowGroup : 0);
+    const std::byte* codes = zero_codes + zero_point_bytes<kZero>();
     for (size_t half = 0; half < 2; ++half) {
       const __m256 scale = half_scales<kScale>(matrix, tile, group, i, half);
-      __m256 zeros = _mm256_set1_ps(8);
-      if constexpr (kZeros) {
+      __m256 zeros = _mm256_set1_ps(kZero == ZeroPoint::kNone ? 8.0F : 0.0F);
+      __m256 mins = _mm256_setzero_ps();
+      if constexpr (kZero == ZeroPoint::kMin) {
+        mins = _mm256_loadu_ps(reinterpret_cast<const float*>(zero_codes) + 8 * half);
+      }
+      if constexpr (kZero == ZeroPoint::kCode) {
         const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(zero_codes + 8 * half));
         zeros = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
       }
@@ -109,6 +113,10 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
         });
         for (size_t t = 0; t < kTokens; ++t) {
           acc[half][t] = _mm256_fmadd_ps(_mm256_add_ps(sums[0][t], sums[1][t]), scale, acc[half][t]);
+          if constexpr (kZero == ZeroPoint::kMin) {
+            const float* run_sums = task.f32.run_sums + task.row_of(first + t) * task.f32.runs;
+            acc[half][t] = _mm256_fmadd_ps(mins, _mm256_set1_ps(run_sums[i * runs + r]), acc[half][t]);
+          }
         }
       }
     }
@@ -120,21 +128,21 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
   }
 }
 
-template <CodeKind kCodes, ScaleType kScale, bool kZeros = false>
+template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero = ZeroPoint::kNone>
 void panel(const PanelTask& task) {
   for (uint64_t group = task.group_begin; group < task.group_end; ++group) {
     uint64_t first = 0;
-    for (; first + 4 <= task.tokens; first += 4) block<kCodes, kScale, kZeros, 4>(task, group, first);
-    for (; first < task.tokens; ++first) block<kCodes, kScale, kZeros, 1>(task, group, first);
+    for (; first + 4 <= task.tokens; first += 4) block<kCodes, kScale, kZero, 4>(task, group, first);
+    for (; first < task.tokens; ++first) block<kCodes, kScale, kZero, 1>(task, group, first);
   }
 }
 
-template <CodeKind kCodes, bool kZeros>
+template <CodeKind kCodes, ZeroPoint kZero = ZeroPoint::kNone>
 Panel by_scale(const WeightLayout& layout) {
   switch (layout.scale) {
-    case ScaleType::kBF16: return panel<kCodes, ScaleType::kBF16, kZeros>;
-    case ScaleType::kF16: return panel<kCodes, ScaleType::kF16, kZeros>;
-    case ScaleType::kF32: return panel<kCodes, ScaleType::kF32, kZeros>;
+    case ScaleType::kBF16: return panel<kCodes, ScaleType::kBF16, kZero>;
+    case ScaleType::kF16: return panel<kCodes, ScaleType::kF16, kZero>;
+    case ScaleType::kF32: return panel<kCodes, ScaleType::kF32, kZero>;
     default: return nullptr;
   }
 }
@@ -146,8 +154,10 @@ Panel panel_of(const WeightLayout& layout) {
       if (layout.scale == ScaleType::kE4M3) return panel<CodeKind::kE2M1, ScaleType::kE4M3>;
       return nullptr;
     case CodeKind::kInt4:
-      return layout.zeros ? by_scale<CodeKind::kInt4, true>(layout) : by_scale<CodeKind::kInt4, false>(layout);
-    case CodeKind::kInt8: return by_scale<CodeKind::kInt8, false>(layout);
+      if (layout.zero == ZeroPoint::kCode) return by_scale<CodeKind::kInt4, ZeroPoint::kCode>(layout);
+      if (layout.zero == ZeroPoint::kMin) return by_scale<CodeKind::kInt4, ZeroPoint::kMin>(layout);
+      return by_scale<CodeKind::kInt4>(layout);
+    case CodeKind::kInt8: return by_scale<CodeKind::kInt8>(layout);
     case CodeKind::kE4M3:
       if (layout.scale == ScaleType::kE8M0) return panel<CodeKind::kE4M3, ScaleType::kE8M0>;
       return layout.scale == ScaleType::kNone ? panel<CodeKind::kE4M3, ScaleType::kNone> : nullptr;

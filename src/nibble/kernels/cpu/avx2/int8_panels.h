@@ -58,7 +58,7 @@ __m256i add_run(const std::byte* codes, size_t half, const int8_t* x, __m256i su
   return sum;
 }
 
-template <class Dot, CodeKind kCodes, ScaleType kScale, bool kZeros, size_t kRun, size_t kTokens>
+template <class Dot, CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kTokens>
 void block(const PanelTask& task, uint64_t group, uint64_t first) {
   const WeightLayout& layout = task.weights->layout;
   const uint64_t tile_bytes = layout.tile_bytes(), runs = layout.tile_cols / kRun;
@@ -73,11 +73,15 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
       _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
     }
     const std::byte* zero_codes = tile + tile_scale_bytes<kScale>();
-    const std::byte* codes = zero_codes + (kZeros ? kRowGroup : 0);
+    const std::byte* codes = zero_codes + zero_point_bytes<kZero>();
     for (size_t half = 0; half < 2; ++half) {
       const __m256 scale = load_half_scales<kScale>(tile, half, task.weights->multiplier);
       __m256i zeros = _mm256_setzero_si256();
-      if constexpr (kZeros) {
+      __m256 mins = _mm256_setzero_ps();
+      if constexpr (kZero == ZeroPoint::kMin) {
+        mins = _mm256_loadu_ps(reinterpret_cast<const float*>(zero_codes) + 8 * half);
+      }
+      if constexpr (kZero == ZeroPoint::kCode) {
         zeros = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(zero_codes + 8 * half)));
       }
       for (uint64_t r = 0; r < runs; ++r) {
@@ -85,7 +89,7 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
           const uint64_t run = rows[t] * task.int8.groups + i * runs + r;
           const int8_t* x = task.int8.codes + rows[t] * task.int8.padded_k + (i * runs + r) * kRun;
           __m256i sum = _mm256_setzero_si256();
-          if constexpr (kZeros) {
+          if constexpr (kZero == ZeroPoint::kCode) {
             const __m256i sums = _mm256_set1_epi32(task.int8.sums[run]);
             sum = _mm256_sub_epi32(sum, _mm256_mullo_epi32(zeros, sums));
           } else if constexpr (kCodes != CodeKind::kInt8) {
@@ -94,6 +98,10 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
           sum = add_run<Dot, kCodes, kRun>(codes + r * run_bytes, half, x, sum);
           const __m256 factor = _mm256_mul_ps(scale, _mm256_set1_ps(task.int8.scales[run]));
           acc[half][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), factor, acc[half][t]);
+          if constexpr (kZero == ZeroPoint::kMin) {
+            const float a = task.int8.scales[run] * static_cast<float>(task.int8.sums[run]);
+            acc[half][t] = _mm256_fmadd_ps(mins, _mm256_set1_ps(a), acc[half][t]);
+          }
         }
       }
     }
@@ -105,26 +113,26 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
   }
 }
 
-template <class Dot, CodeKind kCodes, ScaleType kScale, bool kZeros, size_t kRun>
+template <class Dot, CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kRun>
 void panel(const PanelTask& task) {
   for (uint64_t group = task.group_begin; group < task.group_end; ++group) {
     uint64_t first = 0;
-    for (; first + 4 <= task.tokens; first += 4) block<Dot, kCodes, kScale, kZeros, kRun, 4>(task, group, first);
-    for (; first < task.tokens; ++first) block<Dot, kCodes, kScale, kZeros, kRun, 1>(task, group, first);
+    for (; first + 4 <= task.tokens; first += 4) block<Dot, kCodes, kScale, kZero, kRun, 4>(task, group, first);
+    for (; first < task.tokens; ++first) block<Dot, kCodes, kScale, kZero, kRun, 1>(task, group, first);
   }
 }
 
-template <class Dot, CodeKind kCodes, ScaleType kScale, bool kZeros = false>
+template <class Dot, CodeKind kCodes, ScaleType kScale, ZeroPoint kZero = ZeroPoint::kNone>
 Panel by_run(const WeightLayout& layout) {
-  return layout.run_cols() == 32 ? panel<Dot, kCodes, kScale, kZeros, 32> : panel<Dot, kCodes, kScale, kZeros, 16>;
+  return layout.run_cols() == 32 ? panel<Dot, kCodes, kScale, kZero, 32> : panel<Dot, kCodes, kScale, kZero, 16>;
 }
 
-template <class Dot, CodeKind kCodes, bool kZeros>
+template <class Dot, CodeKind kCodes, ZeroPoint kZero = ZeroPoint::kNone>
 Panel by_scale(const WeightLayout& layout) {
   switch (layout.scale) {
-    case ScaleType::kBF16: return by_run<Dot, kCodes, ScaleType::kBF16, kZeros>(layout);
-    case ScaleType::kF16: return by_run<Dot, kCodes, ScaleType::kF16, kZeros>(layout);
-    case ScaleType::kF32: return by_run<Dot, kCodes, ScaleType::kF32, kZeros>(layout);
+    case ScaleType::kBF16: return by_run<Dot, kCodes, ScaleType::kBF16, kZero>(layout);
+    case ScaleType::kF16: return by_run<Dot, kCodes, ScaleType::kF16, kZero>(layout);
+    case ScaleType::kF32: return by_run<Dot, kCodes, ScaleType::kF32, kZero>(layout);
     default: return nullptr;
   }
 }
@@ -137,9 +145,10 @@ Panel panel_of(const WeightLayout& layout) {
       if (layout.scale == ScaleType::kE4M3) return by_run<Dot, CodeKind::kE2M1, ScaleType::kE4M3>(layout);
       return nullptr;
     case CodeKind::kInt4:
-      return layout.zeros ? by_scale<Dot, CodeKind::kInt4, true>(layout)
-                          : by_scale<Dot, CodeKind::kInt4, false>(layout);
-    case CodeKind::kInt8: return by_scale<Dot, CodeKind::kInt8, false>(layout);
+      if (layout.zero == ZeroPoint::kCode) return by_scale<Dot, CodeKind::kInt4, ZeroPoint::kCode>(layout);
+      if (layout.zero == ZeroPoint::kMin) return by_scale<Dot, CodeKind::kInt4, ZeroPoint::kMin>(layout);
+      return by_scale<Dot, CodeKind::kInt4>(layout);
+    case CodeKind::kInt8: return by_scale<Dot, CodeKind::kInt8>(layout);
     default: return nullptr;
   }
 }

@@ -22,6 +22,11 @@ constexpr uint64_t tile_scale_bytes() {
   return 0;
 }
 
+template <ZeroPoint kZero>
+constexpr uint64_t zero_point_bytes() {
+  return kZero == ZeroPoint::kCode ? 16 : kZero == ZeroPoint::kMin ? 64 : 0;
+}
+
 // binary16 with the bits of an E4M3: 2^-8 of its value, subnormals included. Eight bytes in, eight halves out.
 inline __m128i e4m3_halves(const std::byte* at) {
   const __m128i wide = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));

@@ -22,10 +22,10 @@ constexpr uint64_t kPrefetchBytes = 3072;
 struct FourBits {
   static constexpr uint64_t kColumns = 8;  // of a chunk
   __m512 values, zeros;
-  template <bool kZeros>
+  template <ZeroPoint kZero>
   __m512 value(__m512i codes, size_t column) const {
     const __m512 q = _mm512_permutexvar_ps(_mm512_srli_epi32(codes, static_cast<unsigned>(4 * column)), values);
-    return kZeros ? _mm512_sub_ps(q, zeros) : q;
+    return kZero == ZeroPoint::kCode ? _mm512_sub_ps(q, zeros) : q;
   }
 };
 
@@ -36,13 +36,13 @@ __m512 int4_values(float offset) {
 }
 
 // Calls use(column of the run, weights) for `cols` columns.
-template <CodeKind kCodes, bool kZeros, class Use>
+template <CodeKind kCodes, ZeroPoint kZero, class Use>
 void for_columns(const std::byte* codes, uint64_t cols, __m512 zeros, const Use& use) {
   if constexpr (kCodes == CodeKind::kE2M1 || kCodes == CodeKind::kInt4) {
-    const FourBits bits{kCodes == CodeKind::kE2M1 ? e2m1_values() : int4_values(kZeros ? 0.0F : 8.0F), zeros};
+    const FourBits bits{kCodes == CodeKind::kE2M1 ? e2m1_values() : int4_values(kZero == ZeroPoint::kNone ? 8.0F : 0.0F), zeros};
     for (uint64_t c = 0; c < cols; c += FourBits::kColumns, codes += 64) {
       const __m512i chunk = _mm512_loadu_si512(codes);
-      for (size_t i = 0; i < 8; ++i) use(c + i, bits.value<kZeros>(chunk, i));
+      for (size_t i = 0; i < 8; ++i) use(c + i, bits.value<kZero>(chunk, i));
     }
   } else if constexpr (kCodes == CodeKind::kInt8) {
     for (uint64_t c = 0; c < cols; c += 4, codes += 64) {
@@ -95,7 +95,7 @@ __m512 tile_scales(const ResidentMatrix& matrix, const std::byte* tile, uint64_t
   return layout.apart_lanes == 1 ? _mm512_set1_ps(*apart) : _mm512_loadu_ps(apart);
 }
 
-template <CodeKind kCodes, ScaleType kScale, bool kZeros, size_t kTokens, size_t kGroups>
+template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kTokens, size_t kGroups>
 void block(const PanelTask& task, uint64_t group, uint64_t first) {
   const ResidentMatrix& matrix = *task.weights;
   const WeightLayout& layout = matrix.layout;
@@ -103,7 +103,12 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
   const uint64_t run_bytes = layout.code_bytes() / runs;
   const __m512 multiplier = _mm512_set1_ps(scale_multiplier<kScale>(matrix.multiplier));
   const float* x[kTokens];
-  for (size_t t = 0; t < kTokens; ++t) x[t] = task.f32.row(task.row_of(first + t));
+  const float* x_sums[kTokens];
+  for (size_t t = 0; t < kTokens; ++t) {
+    const uint64_t row = task.row_of(first + t);
+    x[t] = task.f32.row(row);
+    x_sums[t] = kZero == ZeroPoint::kMin ? task.f32.run_sums + row * task.f32.runs : nullptr;
+  }
   __m512 acc[kGroups][kTokens];
   for (auto& of_group : acc) {
     for (auto& of_token : of_group) of_token = _mm512_setzero_ps();
@@ -118,7 +123,11 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
       const __m512 scale = tile_scales<kScale>(matrix, tile, row_group, i, multiplier);
       const std::byte* codes = tile + scale_bytes<kScale>();
       __m512 zeros = _mm512_setzero_ps();
-      if constexpr (kZeros) {
+      if constexpr (kZero == ZeroPoint::kMin) {
+        zeros = _mm512_loadu_ps(codes);
+        codes += 4 * kRowGroup;
+      }
+      if constexpr (kZero == ZeroPoint::kCode) {
         const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
         zeros = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
         codes += kRowGroup;
@@ -127,7 +136,7 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
         const uint64_t column = i * layout.tile_cols + r * run;
         __m512 sums[2][kTokens];
         for (size_t t = 0; t < kTokens; ++t) sums[0][t] = sums[1][t] = _mm512_setzero_ps();
-        for_columns<kCodes, kZeros>(codes, run, zeros, [&](uint64_t c, __m512 weights) {
+        for_columns<kCodes, kZero>(codes, run, zeros, [&](uint64_t c, __m512 weights) {
           for (size_t t = 0; t < kTokens; ++t) {
             __m512& sum = sums[c % 2][t];
             sum = _mm512_fmadd_ps(weights, _mm512_set1_ps(x[t][column + c]), sum);
@@ -135,6 +144,10 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
         });
         for (size_t t = 0; t < kTokens; ++t) {
           acc[g][t] = _mm512_fmadd_ps(_mm512_add_ps(sums[0][t], sums[1][t]), scale, acc[g][t]);
+          if constexpr (kZero == ZeroPoint::kMin) {
+            const __m512 a = _mm512_set1_ps(x_sums[t][i * runs + r]);
+            acc[g][t] = _mm512_fmadd_ps(zeros, a, acc[g][t]);
+          }
         }
       }
     }
@@ -149,26 +162,26 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
   }
 }
 
-template <CodeKind kCodes, ScaleType kScale, bool kZeros = false>
+template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero = ZeroPoint::kNone>
 void panel(const PanelTask& task) {
   uint64_t group = task.group_begin;
   for (; task.tokens == 1 && group + 2 <= task.group_end; group += 2) {
-    block<kCodes, kScale, kZeros, 1, 2>(task, group, 0);
+    block<kCodes, kScale, kZero, 1, 2>(task, group, 0);
   }
   for (; group < task.group_end; ++group) {
     uint64_t first = 0;
-    for (; first + 8 <= task.tokens; first += 8) block<kCodes, kScale, kZeros, 8, 1>(task, group, first);
-    for (; first + 4 <= task.tokens; first += 4) block<kCodes, kScale, kZeros, 4, 1>(task, group, first);
-    for (; first < task.tokens; ++first) block<kCodes, kScale, kZeros, 1, 1>(task, group, first);
+    for (; first + 8 <= task.tokens; first += 8) block<kCodes, kScale, kZero, 8, 1>(task, group, first);
+    for (; first + 4 <= task.tokens; first += 4) block<kCodes, kScale, kZero, 4, 1>(task, group, first);
+    for (; first < task.tokens; ++first) block<kCodes, kScale, kZero, 1, 1>(task, group, first);
   }
 }
 
-template <CodeKind kCodes, bool kZeros>
+template <CodeKind kCodes, ZeroPoint kZero = ZeroPoint::kNone>
 Panel by_scale(const WeightLayout& layout) {
   switch (layout.scale) {
-    case ScaleType::kBF16: return panel<kCodes, ScaleType::kBF16, kZeros>;
-    case ScaleType::kF16: return panel<kCodes, ScaleType::kF16, kZeros>;
-    case ScaleType::kF32: return panel<kCodes, ScaleType::kF32, kZeros>;
+    case ScaleType::kBF16: return panel<kCodes, ScaleType::kBF16, kZero>;
+    case ScaleType::kF16: return panel<kCodes, ScaleType::kF16, kZero>;
+    case ScaleType::kF32: return panel<kCodes, ScaleType::kF32, kZero>;
     default: return nullptr;
   }
 }
@@ -180,8 +193,10 @@ Panel panel_of(const WeightLayout& layout) {
       if (layout.scale == ScaleType::kE4M3) return panel<CodeKind::kE2M1, ScaleType::kE4M3>;
       return nullptr;
     case CodeKind::kInt4:
-      return layout.zeros ? by_scale<CodeKind::kInt4, true>(layout) : by_scale<CodeKind::kInt4, false>(layout);
-    case CodeKind::kInt8: return by_scale<CodeKind::kInt8, false>(layout);
+      if (layout.zero == ZeroPoint::kCode) return by_scale<CodeKind::kInt4, ZeroPoint::kCode>(layout);
+      if (layout.zero == ZeroPoint::kMin) return by_scale<CodeKind::kInt4, ZeroPoint::kMin>(layout);
+      return by_scale<CodeKind::kInt4>(layout);
+    case CodeKind::kInt8: return by_scale<CodeKind::kInt8>(layout);
     case CodeKind::kE4M3:
       if (layout.scale == ScaleType::kE8M0) return panel<CodeKind::kE4M3, ScaleType::kE8M0>;
       return layout.scale == ScaleType::kNone ? panel<CodeKind::kE4M3, ScaleType::kNone> : nullptr;

@@ -61,10 +61,11 @@ struct Int8Codes {
 };
 
 // One tile's place in memory, and its scales.
-template <ScaleType kScale, bool kZeros>
+template <ScaleType kScale, ZeroPoint kZero>
 struct Tile {
   __m512 scale;
   __m512i zeros;
+  __m512 mins;
   const std::byte* codes;
 
   Tile(const std::byte* at, __m512 multiplier) {
@@ -75,9 +76,13 @@ struct Tile {
     scale = load_scales<kScale>(at);
     if constexpr (kHasMultiplier<kScale>) scale = _mm512_mul_ps(scale, multiplier);
     codes = at + kScaleBytes;
-    if constexpr (kZeros) {
+    if constexpr (kZero == ZeroPoint::kCode) {
       zeros = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));
       codes += kRowGroup;
+    }
+    if constexpr (kZero == ZeroPoint::kMin) {
+      mins = _mm512_loadu_ps(codes);
+      codes += 4 * kRowGroup;
     }
   }
 };
@@ -104,14 +109,14 @@ struct Columns {
 __m512i broadcast4(const int8_t* at) { return _mm512_set1_epi32(*reinterpret_cast<const int32_t*>(at)); }
 
 // One run of columns of one row group for kTokens tokens.
-template <class Codes, ScaleType kScale, bool kZeros, size_t kRun, size_t kTokens>
-void add_run(const Tile<kScale, kZeros>& tile, uint64_t offset, const Columns<kTokens>& x, uint64_t run, __m512* acc) {
+template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kTokens>
+void add_run(const Tile<kScale, kZero>& tile, uint64_t offset, const Columns<kTokens>& x, uint64_t run, __m512* acc) {
   constexpr size_t kVectors = Codes::kVectors * kRun / 32;
   __m512i weights[kVectors];
   Codes::unpack(tile.codes + offset, weights, kVectors);
   for (size_t t = 0; t < kTokens; ++t) {
     __m512i sum;
-    if constexpr (kZeros) {
+    if constexpr (kZero == ZeroPoint::kCode) {
       sum = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_mullo_epi32(tile.zeros, _mm512_set1_epi32(x.sums[t][run])));
     } else {
       sum = _mm512_set1_epi32(x.corrections[t][run]);
@@ -120,6 +125,10 @@ void add_run(const Tile<kScale, kZeros>& tile, uint64_t offset, const Columns<kT
     for (size_t v = 0; v < kVectors; ++v) sum = _mm512_dpbusd_epi32(sum, weights[v], broadcast4(codes + 4 * v));
     const __m512 scale = _mm512_mul_ps(tile.scale, _mm512_set1_ps(x.scales[t][run]));
     acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, acc[t]);
+    if constexpr (kZero == ZeroPoint::kMin) {
+      const float a = x.scales[t][run] * static_cast<float>(x.sums[t][run]);
+      acc[t] = _mm512_fmadd_ps(tile.mins, _mm512_set1_ps(a), acc[t]);
+    }
   }
 }
 
@@ -129,7 +138,7 @@ void store(const PanelTask& task, uint64_t group, uint64_t token, __m512 values)
   _mm512_mask_storeu_ps(task.out + token * task.out_stride + row, static_cast<__mmask16>((1U << rows) - 1), values);
 }
 
-template <class Codes, ScaleType kScale, bool kZeros, size_t kRun, size_t kTokens, size_t kGroups>
+template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kTokens, size_t kGroups>
 void block(const PanelTask& task, uint64_t group, uint64_t first) {
   const WeightLayout& layout = task.weights->layout;
   const uint64_t tile_bytes = layout.tile_bytes(), tiles = layout.tiles(), runs = layout.tile_cols / kRun;
@@ -146,9 +155,9 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
       for (uint64_t line = 0; line < tile_bytes; line += 64) {
         _mm_prefetch(reinterpret_cast<const char*>(of_group + kPrefetchBytes + line), _MM_HINT_T0);
       }
-      const Tile<kScale, kZeros> tile(of_group, multiplier);
+      const Tile<kScale, kZero> tile(of_group, multiplier);
       for (uint64_t r = 0; r < runs; ++r) {
-        add_run<Codes, kScale, kZeros, kRun, kTokens>(tile, r * Codes::kBytes * kRun / 32, x, t * runs + r, acc[g]);
+        add_run<Codes, kScale, kZero, kRun, kTokens>(tile, r * Codes::kBytes * kRun / 32, x, t * runs + r, acc[g]);
       }
     }
   }
@@ -159,35 +168,35 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
   }
 }
 
-template <class Codes, ScaleType kScale, bool kZeros, size_t kRun>
+template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun>
 void panel(const PanelTask& task) {
   uint64_t group = task.group_begin;
   if (task.tokens <= 2) {
     for (; group + 2 <= task.group_end; group += 2) {
-      if (task.tokens == 1) block<Codes, kScale, kZeros, kRun, 1, 2>(task, group, 0);
-      if (task.tokens == 2) block<Codes, kScale, kZeros, kRun, 2, 2>(task, group, 0);
+      if (task.tokens == 1) block<Codes, kScale, kZero, kRun, 1, 2>(task, group, 0);
+      if (task.tokens == 2) block<Codes, kScale, kZero, kRun, 2, 2>(task, group, 0);
     }
   }
   for (; group < task.group_end; ++group) {
     uint64_t first = 0;
-    for (; first + 8 <= task.tokens; first += 8) block<Codes, kScale, kZeros, kRun, 8, 1>(task, group, first);
-    for (; first + 4 <= task.tokens; first += 4) block<Codes, kScale, kZeros, kRun, 4, 1>(task, group, first);
-    for (; first + 2 <= task.tokens; first += 2) block<Codes, kScale, kZeros, kRun, 2, 1>(task, group, first);
-    for (; first < task.tokens; ++first) block<Codes, kScale, kZeros, kRun, 1, 1>(task, group, first);
+    for (; first + 8 <= task.tokens; first += 8) block<Codes, kScale, kZero, kRun, 8, 1>(task, group, first);
+    for (; first + 4 <= task.tokens; first += 4) block<Codes, kScale, kZero, kRun, 4, 1>(task, group, first);
+    for (; first + 2 <= task.tokens; first += 2) block<Codes, kScale, kZero, kRun, 2, 1>(task, group, first);
+    for (; first < task.tokens; ++first) block<Codes, kScale, kZero, kRun, 1, 1>(task, group, first);
   }
 }
 
-template <class Codes, ScaleType kScale, bool kZeros = false>
+template <class Codes, ScaleType kScale, ZeroPoint kZero = ZeroPoint::kNone>
 Panel by_run(const WeightLayout& layout) {
-  return layout.run_cols() == 32 ? panel<Codes, kScale, kZeros, 32> : panel<Codes, kScale, kZeros, 16>;
+  return layout.run_cols() == 32 ? panel<Codes, kScale, kZero, 32> : panel<Codes, kScale, kZero, 16>;
 }
 
-template <class Codes, bool kZeros>
+template <class Codes, ZeroPoint kZero = ZeroPoint::kNone>
 Panel by_scale(const WeightLayout& layout) {
   switch (layout.scale) {
-    case ScaleType::kBF16: return by_run<Codes, ScaleType::kBF16, kZeros>(layout);
-    case ScaleType::kF16: return by_run<Codes, ScaleType::kF16, kZeros>(layout);
-    case ScaleType::kF32: return by_run<Codes, ScaleType::kF32, kZeros>(layout);
+    case ScaleType::kBF16: return by_run<Codes, ScaleType::kBF16, kZero>(layout);
+    case ScaleType::kF16: return by_run<Codes, ScaleType::kF16, kZero>(layout);
+    case ScaleType::kF32: return by_run<Codes, ScaleType::kF32, kZero>(layout);
     default: return nullptr;
   }
 }
@@ -198,8 +207,11 @@ Panel panel_of(const WeightLayout& layout) {
       if (layout.scale == ScaleType::kE8M0) return by_run<E2M1Codes, ScaleType::kE8M0>(layout);
       if (layout.scale == ScaleType::kE4M3) return by_run<E2M1Codes, ScaleType::kE4M3>(layout);
       return nullptr;
-    case CodeKind::kInt4: return layout.zeros ? by_scale<Int4Codes, true>(layout) : by_scale<Int4Codes, false>(layout);
-    case CodeKind::kInt8: return by_scale<Int8Codes, false>(layout);
+    case CodeKind::kInt4:
+      if (layout.zero == ZeroPoint::kCode) return by_scale<Int4Codes, ZeroPoint::kCode>(layout);
+      if (layout.zero == ZeroPoint::kMin) return by_scale<Int4Codes, ZeroPoint::kMin>(layout);
+      return by_scale<Int4Codes>(layout);
+    case CodeKind::kInt8: return by_scale<Int8Codes>(layout);
     default: return nullptr;
   }
 }
