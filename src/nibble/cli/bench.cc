@@ -9,6 +9,7 @@
 #include "nibble/base/log.h"
 #include "nibble/base/strings.h"
 #include "nibble/base/table.h"
+#include "nibble/cli/bench_op.h"
 #include "nibble/cli/commands.h"
 #include "nibble/hardware/calibrate.h"
 
@@ -18,7 +19,8 @@ namespace {
 struct BenchArgs {
   bool calibrate = false;
   double seconds = 10;
-  std::string out = "nibble-machine.json", folder = ".";
+  std::string out = "nibble-machine.json", folder = ".", what;
+  BenchOpArgs op;
 };
 
 std::string range_cell(const std::optional<MeasuredRange>& range, const char* unit) {
@@ -48,8 +50,11 @@ std::string calibration_text(const Device& device, const std::string& file) {
 }
 
 int run_bench(const BenchArgs& args, const CommonOptions& common) {
-  if (!args.calibrate)
-    throw UsageError(Error("this release measures the machine only").way_out("nibble bench --calibrate"));
+  if (!args.calibrate) {
+    if (args.what == "op") return run_bench_op(args.op, common);
+    throw UsageError(
+        Error("nothing to measure").way_out("nibble bench op").way_out("nibble bench --calibrate"));
+  }
   CalibrateOptions options;
   options.seconds = args.seconds;
   options.folder = args.folder;
@@ -82,6 +87,21 @@ std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
       ->check(CLI::Range(0.1, 600.0))
       ->capture_default_str()
       ->type_name("S");
+  app.add_option("what", args->what, "op: matrix products of real models' shapes")->check(CLI::IsMember({"op"}));
+  app.add_option("--shape", args->op.shapes, "a model's products, or one of them: gpt-oss-20b, gpt-oss-20b/experts.down")
+      ->type_name("NAME");
+  app.add_option("--format", args->op.formats, "formats of the weights")->type_name("F");
+  app.add_option("--tokens", args->op.tokens, "tokens of a run")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
+      ->type_name("N");
+  app.add_option("--scheme", args->op.scheme, "w4a8: activations to INT8; w4a16: float32 activations")
+      ->check(CLI::IsMember({"w4a8", "w4a16"}))
+      ->capture_default_str();
+  app.add_option("--kernel", args->op.kernel, "only kernels of this name")->type_name("NAME");
+  app.add_option("--row-seconds", args->op.seconds, "about how long a row is measured")
+      ->check(CLI::Range(0.01, 60.0))
+      ->capture_default_str();
+  app.add_flag("!--no-check", args->op.check, "leave out the comparison with the reference");
   app.footer("Example:\n  nibble bench --calibrate --out here.json && nibble plan gpt-oss-20b --gpu here.json");
   return [args, &common] { return run_bench(*args, common); };
 }

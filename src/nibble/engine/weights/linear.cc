@@ -79,6 +79,8 @@ uint64_t rows_at_a_time(const Weight& weight, const RowPick& pick) {
   return std::max(kRowStep, kChunkBytes / row_bytes / kRowStep * kRowStep);
 }
 
+}  // namespace
+
 void set_kernel(const Arithmetics& how, Linear* linear) {
   const CodeKind codes = linear->matrix.layout.codes;
   const bool integers = codes == CodeKind::kE2M1 || codes == CodeKind::kInt4 || codes == CodeKind::kInt8;
@@ -87,8 +89,6 @@ void set_kernel(const Arithmetics& how, Linear* linear) {
   linear->panel = kernel.panel(linear->matrix.layout);
   linear->kernel = kernel.name;
 }
-
-}  // namespace
 
 Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const RowPick& pick, const Arithmetics& how,
                    ThreadPool* pool) {

@@ -47,6 +47,9 @@ Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const Ari
 // A matrix of float32 values (N, K) of our own making, kept in 16 bits where all of them are exact there.
 Linear make_linear(const std::vector<float>& values, uint64_t rows, uint64_t cols, const Arithmetics& how);
 
+// Chooses the kernel of a matrix that is packed already.
+void set_kernel(const Arithmetics& how, Linear* linear);
+
 // A row as float32: what embeddings are looked up by. `out` has cols() floats.
 void read_row(const ResidentMatrix& matrix, uint64_t row, float* out);
 
