@@ -5,7 +5,8 @@
 namespace nibble {
 
 std::span<const Command> commands() {
-  static constexpr std::array kList{kPlanCommand, kInspectCommand, kVerifyCommand, kQuantizeCommand, kBenchCommand};
+  static constexpr std::array kList{kPlanCommand,     kInspectCommand,  kVerifyCommand,
+                                    kQuantizeCommand, kTokenizeCommand, kBenchCommand};
   return kList;
 }
 

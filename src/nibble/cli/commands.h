@@ -9,6 +9,7 @@ std::function<int()> setup_plan(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_inspect(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_verify(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common);
+std::function<int()> setup_tokenize(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_bench(CLI::App& app, CommonOptions& common);
 
 inline constexpr Command kPlanCommand{"plan", "what a model costs in each format, and where and how fast it can run",
@@ -19,6 +20,8 @@ inline constexpr Command kVerifyCommand{"verify", "prove that a checkpoint is wh
                                         setup_verify};
 inline constexpr Command kQuantizeCommand{"quantize", "round to nearest, or cast between low-bit formats",
                                           setup_quantize};
+inline constexpr Command kTokenizeCommand{"tokenize", "text to token ids and back, with the model's own tokenizer",
+                                          setup_tokenize};
 inline constexpr Command kBenchCommand{"bench", "what this machine reaches, for plan to count with", setup_bench};
 
 }  // namespace nibble

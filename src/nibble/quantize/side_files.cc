@@ -12,7 +12,7 @@
 #include "nibble/checkpoint/conventions/rows.h"
 #include "nibble/checkpoint/shard_index.h"
 #include "nibble/checkpoint/sub_folders.h"
-#include "nibble/quantize/gguf_folder.h"
+#include "nibble/tokenizer/gguf_folder.h"
 
 namespace nibble {
 namespace {

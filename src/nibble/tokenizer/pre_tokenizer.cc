@@ -1,4 +1,4 @@
-#include "nibble/quantize/pre_tokenizer.h"
+#include "nibble/tokenizer/pre_tokenizer.h"
 
 #include <array>
 
@@ -21,6 +21,13 @@ constexpr std::array<std::string_view, 3> kDeepseekV3{
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
     " ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"};
 
+// Han by itself, and gpt-4o's words without it. The expression stands in the release's Python code.
+constexpr std::array<std::string_view, 1> kKimi{
+    R"([\p{Han}]+|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+
 constexpr std::array kRows{
     PreTokenizer{.name = "gpt-2", .gpt2_words = true},
     PreTokenizer{.name = "smollm", .digits = true, .gpt2_words = true},
@@ -28,6 +35,9 @@ constexpr std::array kRows{
     PreTokenizer{.name = "qwen2", .nfc = true, .splits = kQwen2},
     PreTokenizer{.name = "gpt-4o", .splits = kGpt4o, .whole_words = true},
     PreTokenizer{.name = "deepseek-v3", .splits = kDeepseekV3},
+    PreTokenizer{.name = "glm4", .splits = kLlama3},
+    PreTokenizer{.name = "minimax-m2", .splits = kGpt4o},
+    PreTokenizer{.name = "kimi-k2", .splits = kKimi, .whole_words = true},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "nibble/quantize/gguf_folder.h"
+#include "nibble/tokenizer/gguf_folder.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "nibble/base/log.h"
 #include "nibble/base/strings.h"
 #include "nibble/checkpoint/json_scanner.h"
-#include "nibble/quantize/pre_tokenizer.h"
+#include "nibble/tokenizer/pre_tokenizer.h"
 
 namespace nibble {
 namespace {

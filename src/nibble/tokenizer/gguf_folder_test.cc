@@ -1,6 +1,6 @@
 // The texts are compared with what the `tokenizers` library writes for the same vocabulary
 // (tests/golden/tokenizers, made by tools/make_tokenizer_goldens.py).
-#include "nibble/quantize/gguf_folder.h"
+#include "nibble/tokenizer/gguf_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/json.h"
-#include "nibble/quantize/pre_tokenizer.h"
 #include "nibble/testing/temp_dir.h"
+#include "nibble/tokenizer/pre_tokenizer.h"
 
 namespace nibble {
 namespace {

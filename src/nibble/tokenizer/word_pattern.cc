@@ -1,0 +1,138 @@
+#include "nibble/tokenizer/word_pattern.h"
+
+#include <unicode/uregex.h>
+
+#include "nibble/base/error.h"
+#include "nibble/tokenizer/regex_dialect.h"
+#include "nibble/tokenizer/utf8.h"
+
+namespace nibble {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct CloseRegex {
+  void operator()(URegularExpression* regex) const { uregex_close(regex); }
+};
+using Regex = std::unique_ptr<URegularExpression, CloseRegex>;
+
+constexpr const char* kUseRelease = "use the tokenizer.json of the model's release";
+
+// ICU asks now and then whether to go on: after every ten thousand steps back, and after every place where nothing
+// began.
+struct Deadline {
+  Clock::time_point at;
+  uint32_t asked = 0;
+  bool passed = false;
+
+  bool go_on() {
+    passed = passed || Clock::now() > at;
+    return !passed;
+  }
+};
+
+UBool after_steps(const void* context, int32_t) {
+  return static_cast<Deadline*>(const_cast<void*>(context))->go_on() ? 1 : 0;
+}
+
+UBool after_place(const void* context, int64_t) {
+  auto* deadline = static_cast<Deadline*>(const_cast<void*>(context));
+  return ++deadline->asked % 64 != 0 || deadline->go_on() ? 1 : 0;
+}
+
+}  // namespace
+
+struct WordPattern::Compiled {
+  Regex regex;
+  std::string shown, file;
+  MatchLimits limits;
+
+  Error refuse(const char* message, UErrorCode code) const {
+    Error error(message);
+    error.file(file).value("reason", u_errorName(code)).value("pattern", shown.substr(0, 400)).way_out(kUseRelease);
+    return error;
+  }
+};
+
+struct WordPattern::Running {
+  const Compiled* pattern;
+  Regex regex;
+  Deadline deadline;
+};
+
+WordPattern::WordPattern(std::unique_ptr<Compiled> compiled) : compiled_(std::move(compiled)) {}
+WordPattern::WordPattern(WordPattern&&) noexcept = default;
+WordPattern& WordPattern::operator=(WordPattern&&) noexcept = default;
+WordPattern::~WordPattern() = default;
+
+WordPattern WordPattern::of_regex(std::string_view pattern, const std::string& file, const MatchLimits& limits) {
+  if (pattern.size() > kMaxPatternBytes) {
+    throw Error("a regular expression is too long")
+        .file(file)
+        .value("bytes", pattern.size())
+        .value("limit", kMaxPatternBytes)
+        .way_out(kUseRelease);
+  }
+  return compile(icu_pattern(pattern, file), pattern, file, limits);
+}
+
+WordPattern WordPattern::of_text(std::string_view text, const std::string& file) {
+  if (text.empty() || text.size() > kMaxPatternBytes) {
+    throw Error("a text to split at is empty or too long")
+        .file(file)
+        .value("bytes", text.size())
+        .value("limit", kMaxPatternBytes)
+        .way_out(kUseRelease);
+  }
+  return compile(quoted_pattern(text), text, file, {});
+}
+
+WordPattern WordPattern::compile(const std::string& icu, std::string_view shown, const std::string& file,
+                                 const MatchLimits& limits) {
+  auto compiled = std::make_unique<Compiled>();
+  compiled->shown = shown;
+  compiled->file = file;
+  compiled->limits = limits;
+  const std::u16string wide = utf16_of(icu);
+  UErrorCode code = U_ZERO_ERROR;
+  compiled->regex.reset(uregex_open(wide.data(), static_cast<int32_t>(wide.size()),
+                                    UREGEX_MULTILINE | UREGEX_UNIX_LINES, nullptr, &code));
+  if (U_FAILURE(code)) throw compiled->refuse("a regular expression that cannot be read", code);
+  return WordPattern(std::move(compiled));
+}
+
+WordPattern::Search WordPattern::start(std::u16string_view text) const {
+  UErrorCode code = U_ZERO_ERROR;
+  Search search(new Running{compiled_.get(), Regex(uregex_clone(compiled_->regex.get(), &code)), {}},
+                [](Running* running) { delete running; });
+  URegularExpression* regex = search->regex.get();
+  const auto units = static_cast<int64_t>(text.size());
+  search->deadline.at = Clock::now() + std::chrono::duration_cast<Clock::duration>(compiled_->limits.base +
+                                                                                   units * compiled_->limits.per_unit);
+  uregex_setStackLimit(regex, compiled_->limits.stack_bytes, &code);
+  uregex_setMatchCallback(regex, after_steps, &search->deadline, &code);
+  uregex_setFindProgressCallback(regex, after_place, &search->deadline, &code);
+  uregex_setText(regex, text.data(), static_cast<int32_t>(text.size()), &code);
+  if (U_FAILURE(code)) throw compiled_->refuse("a regular expression that cannot be run", code);
+  return search;
+}
+
+void WordPattern::find(Running& search, TextRange range, std::vector<TextRange>* matches) {
+  UErrorCode code = U_ZERO_ERROR;
+  URegularExpression* regex = search.regex.get();
+  uregex_setRegion64(regex, range.begin, range.end, &code);
+  uint32_t last_end = UINT32_MAX;
+  while (uregex_findNext(regex, &code) != 0 && U_SUCCESS(code)) {
+    const TextRange match{static_cast<uint32_t>(uregex_start64(regex, 0, &code)),
+                          static_cast<uint32_t>(uregex_end64(regex, 0, &code))};
+    if (match.begin == match.end && match.end == last_end) continue;
+    matches->push_back(match);
+    last_end = match.end;
+    if (++search.deadline.asked % 64 == 0 && !search.deadline.go_on()) break;
+  }
+  if (search.deadline.passed) code = U_REGEX_TIME_OUT;
+  if (U_FAILURE(code))
+    throw search.pattern->refuse("a regular expression takes too long, or too much, on this text", code);
+}
+
+}  // namespace nibble
