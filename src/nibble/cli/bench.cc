@@ -52,8 +52,7 @@ std::string calibration_text(const Device& device, const std::string& file) {
 int run_bench(const BenchArgs& args, const CommonOptions& common) {
   if (!args.calibrate) {
     if (args.what == "op") return run_bench_op(args.op, common);
-    throw UsageError(
-        Error("nothing to measure").way_out("nibble bench op").way_out("nibble bench --calibrate"));
+    throw UsageError(Error("nothing to measure").way_out("nibble bench op").way_out("nibble bench --calibrate"));
   }
   CalibrateOptions options;
   options.seconds = args.seconds;
@@ -88,7 +87,8 @@ std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
       ->capture_default_str()
       ->type_name("S");
   app.add_option("what", args->what, "op: matrix products of real models' shapes")->check(CLI::IsMember({"op"}));
-  app.add_option("--shape", args->op.shapes, "a model's products, or one of them: gpt-oss-20b, gpt-oss-20b/experts.down")
+  app.add_option("--shape", args->op.shapes,
+                 "a model's products, or one of them: gpt-oss-20b, gpt-oss-20b/experts.down")
       ->type_name("NAME");
   app.add_option("--format", args->op.formats, "formats of the weights")->type_name("F");
   app.add_option("--tokens", args->op.tokens, "tokens of a run")

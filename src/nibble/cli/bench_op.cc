@@ -89,9 +89,10 @@ std::string rows_text(const std::vector<Row>& rows, const Device& machine) {
       {"product", "format", "tokens", "kernel", "us", "GB/s", "GOP/s", "% of floor", "bound by", "error"}};
   for (const Row& row : rows) {
     const OpBenchRow& r = row.result;
-    cells.push_back({row.shape, row.format, std::to_string(row.tokens), r.kernel, fmt::format("{:.1f}", r.seconds * 1e6),
-                     fmt::format("{:.2f}", r.bytes / r.seconds / 1e9), fmt::format("{:.1f}", r.flops / r.seconds / 1e9),
-                     fmt::format("{:.1f}", percent(row, machine)), std::string(op_floor(r, machine).ceiling),
+    cells.push_back({row.shape, row.format, std::to_string(row.tokens), r.kernel,
+                     fmt::format("{:.1f}", r.seconds * 1e6), fmt::format("{:.2f}", r.bytes / r.seconds / 1e9),
+                     fmt::format("{:.1f}", r.flops / r.seconds / 1e9), fmt::format("{:.1f}", percent(row, machine)),
+                     std::string(op_floor(r, machine).ceiling),
                      r.largest_error == 0 ? "none" : fmt::format("{:.1e}", r.largest_error)});
   }
   return table_text(cells) +
@@ -134,7 +135,7 @@ int run_bench_op(const BenchOpArgs& args, const CommonOptions& common) {
     good = good && row.result.largest_error == 0;
     if (percent(row, machine) > kMostPercent) {
       log::warning(fmt::format("{} {} is above its floor: the machine was slower while its ceilings were measured",
-                            row.shape, row.format));
+                               row.shape, row.format));
     }
   }
   return good ? kExitDone : kExitRefused;

@@ -5,8 +5,8 @@
 namespace nibble {
 
 std::span<const Command> commands() {
-  static constexpr std::array kList{kPlanCommand,     kInspectCommand,  kVerifyCommand,
-                                    kQuantizeCommand, kTokenizeCommand, kBenchCommand};
+  static constexpr std::array kList{kPlanCommand,     kInspectCommand,  kVerifyCommand, kQuantizeCommand,
+                                    kTokenizeCommand, kGenerateCommand, kBenchCommand,  kKernelsCommand};
   return kList;
 }
 

@@ -10,6 +10,8 @@ std::function<int()> setup_inspect(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_verify(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_tokenize(CLI::App& app, CommonOptions& common);
+std::function<int()> setup_generate(CLI::App& app, CommonOptions& common);
+std::function<int()> setup_kernels(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_bench(CLI::App& app, CommonOptions& common);
 
 inline constexpr Command kPlanCommand{"plan", "what a model costs in each format, and where and how fast it can run",
@@ -22,6 +24,9 @@ inline constexpr Command kQuantizeCommand{"quantize", "round to nearest, or cast
                                           setup_quantize};
 inline constexpr Command kTokenizeCommand{"tokenize", "text to token ids and back, with the model's own tokenizer",
                                           setup_tokenize};
+inline constexpr Command kGenerateCommand{"generate", "run a model: prompt in, text out", setup_generate};
+inline constexpr Command kKernelsCommand{"kernels", "which kernel multiplies a format, and why each other one does not",
+                                         setup_kernels};
 inline constexpr Command kBenchCommand{"bench", "what this machine reaches, for plan to count with", setup_bench};
 
 }  // namespace nibble

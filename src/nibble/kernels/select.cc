@@ -20,6 +20,12 @@ std::string why_not(const Kernel& kernel, const WeightLayout& layout, Activation
 
 }  // namespace
 
+ActivationKind activations_of(const WeightLayout& layout, ActivationKind of_integers) {
+  const bool integers =
+      layout.codes == CodeKind::kE2M1 || layout.codes == CodeKind::kInt4 || layout.codes == CodeKind::kInt8;
+  return integers ? of_integers : ActivationKind::kF32;
+}
+
 std::vector<Candidate> candidates(const WeightLayout& layout, ActivationKind activations, std::string_view forced) {
   std::vector<Candidate> all;
   Candidate* chosen = nullptr;

@@ -11,6 +11,9 @@
 
 namespace nibble {
 
+// The activations that weights of a layout meet: what the scheme says for integers, float32 for floats.
+ActivationKind activations_of(const WeightLayout& layout, ActivationKind of_integers);
+
 enum class Verdict : uint8_t { kChosen, kOk, kNo };
 
 struct Candidate {

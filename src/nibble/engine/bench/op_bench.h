@@ -17,7 +17,7 @@ namespace nibble {
 
 struct OpBenchRequest {
   ShapeOp op;
-  std::string format;  // "mxfp4"
+  std::string format;
   uint64_t tokens = 1;
   Arithmetics arithmetic;
   double seconds = 0.5;  // of measuring

@@ -82,25 +82,28 @@ uint64_t rows_at_a_time(const Weight& weight, const RowPick& pick) {
 }  // namespace
 
 void set_kernel(const Arithmetics& how, Linear* linear) {
-  const CodeKind codes = linear->matrix.layout.codes;
-  const bool integers = codes == CodeKind::kE2M1 || codes == CodeKind::kInt4 || codes == CodeKind::kInt8;
-  linear->activations = integers ? how.integer_activations : ActivationKind::kF32;
+  linear->activations = activations_of(linear->matrix.layout, how.integer_activations);
   const Kernel& kernel = choose_kernel(linear->matrix.layout, linear->activations, how.kernel);
   linear->panel = kernel.panel(linear->matrix.layout);
   linear->kernel = kernel.name;
 }
 
+WeightLayout layout_of(const Checkpoint& checkpoint, const Weight& weight, uint64_t rows) {
+  const LayoutChoice choice = choose_layout(multiplied_format(weight.format), rows, weight.cols());
+  if (!choice.layout) throw refuse(checkpoint, weight, choice.obstacle);
+  return *choice.layout;
+}
+
 Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const RowPick& pick, const Arithmetics& how,
                    ThreadPool* pool) {
   const Format format = multiplied_format(weight.format);
-  const LayoutChoice choice = choose_layout(format, pick.count, weight.cols());
-  if (!choice.layout) throw refuse(checkpoint, weight, choice.obstacle);
+  const WeightLayout layout = layout_of(checkpoint, weight, pick.count);
   if (pick.stride != 1 && !scales_belong_to_rows(format)) {
     throw refuse(checkpoint, weight, "its rows alternate between two matrices and share scales");
   }
   Linear linear;
-  linear.storage = AlignedBytes(choice.layout->bytes());
-  linear.matrix = {*choice.layout, linear.storage.data(), 1};
+  linear.storage = AlignedBytes(layout.bytes());
+  linear.matrix = {layout, linear.storage.data(), 1};
   const uint64_t step = rows_at_a_time(weight, pick);
   const uint64_t chunks = ceil_div(pick.count, step);
   pool->run(chunks, [&](uint64_t i) {
@@ -109,7 +112,7 @@ Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const Row
     if (!rows.column_group.empty()) throw refuse(checkpoint, weight, "its columns are grouped out of order");
     if (i == 0) linear.matrix.multiplier = multiplier_of(format, rows.tensor_scale);
     try {
-      pack_rows(*choice.layout, rows.view(), first, linear.storage.data());
+      pack_rows(layout, rows.view(), first, linear.storage.data());
     } catch (Error& error) {
       throw error.file(file_of(checkpoint, weight)).tensor(weight.name);
     }

@@ -15,7 +15,7 @@ namespace nibble {
 
 // What the user decides about arithmetic; part of what a certificate certifies.
 struct Arithmetics {
-  // Of integer weights (INT4, E2M1, INT8); weights in floats always meet float32.
+  // Of integer weights (E2M1 counts as such); weights in floats always meet float32.
   ActivationKind integer_activations = ActivationKind::kF32;
   std::string kernel;  // forces kernels of this name; "": the quickest
 };
@@ -33,13 +33,16 @@ struct Linear {
   bool present() const { return panel != nullptr; }
 };
 
+// The layout of `rows` of a stored weight's rows. Error naming file and tensor where no kernel multiplies the format, with
+// the `nibble quantize` command that converts it.
+WeightLayout layout_of(const Checkpoint& checkpoint, const Weight& weight, uint64_t rows);
+
 // Rows row_begin, row_begin + stride … of a slice of a stored weight.
 struct RowPick {
   uint64_t slice = 0, begin = 0, stride = 1, count = 0;
 };
 
-// Reads, packs and chooses a kernel; on all threads of the pool. Error naming file and tensor where no kernel multiplies
-// the format, with the `nibble quantize` command that converts it.
+// Reads, packs and chooses a kernel; on all threads of the pool. Errors as layout_of().
 Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const RowPick& pick, const Arithmetics& how,
                    ThreadPool* pool);
 // The whole weight, a matrix.

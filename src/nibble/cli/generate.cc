@@ -1,0 +1,230 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "nibble/base/error.h"
+#include "nibble/base/log.h"
+#include "nibble/base/strings.h"
+#include "nibble/cli/commands.h"
+#include "nibble/engine/end_tokens.h"
+#include "nibble/engine/generate.h"
+#include "nibble/engine/memory_check.h"
+#include "nibble/engine/supports.h"
+#include "nibble/hardware/calibrate.h"
+#include "nibble/hardware/machine_info.h"
+#include "nibble/ledger/param_counts.h"
+#include "nibble/models/stacked_inventory.h"
+#include "nibble/numerics/cache_types.h"
+#include "nibble/tokenizer/tokenizer.h"
+
+namespace nibble {
+namespace {
+
+constexpr double kCeilingSeconds = 1;
+
+struct GenerateArgs {
+  std::string model, scheme = "w4a16", kv{cache_types().front().name}, kv_scale = "dynamic";
+  std::optional<std::string> prompt, tokens;
+  GenerateOptions options;
+  uint64_t experts = 0;
+  bool ignore_end = false;
+};
+
+std::vector<TokenId> parse_tokens(const std::string& list) {
+  std::vector<TokenId> ids;
+  for (const std::string_view word : split(list, ',')) {
+    TokenId id = 0;
+    const auto [rest, code] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (word.empty() || code != std::errc() || rest != word.data() + word.size()) {
+      throw UsageError(
+          Error("a token id is not a whole number").value("id", std::string(word)).way_out("--tokens 1,2,3"));
+    }
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+EngineOptions engine_options(const GenerateArgs& args) {
+  EngineOptions options;
+  options.experts_per_token = args.experts;
+  options.arithmetic.integer_activations = args.scheme == "w4a8" ? ActivationKind::kInt8 : ActivationKind::kF32;
+  for (const CacheType& type : cache_types()) {
+    if (type.name == args.kv) options.cache = type.element_bytes == 1 ? CacheElement::kE4M3 : CacheElement::kBF16;
+  }
+  if (args.kv_scale == "1") options.cache_scale = 1.0F;
+  return options;
+}
+
+void check_experts(const ModelSpec& spec, uint64_t experts) {
+  if (experts == 0) return;
+  if (spec.experts == 0) throw Error("the model has no experts").way_out("leave out --experts-per-token");
+  if (experts <= spec.experts) return;
+  throw Error("more experts a token than there are")
+      .value("experts_per_token", experts)
+      .value("experts", spec.experts)
+      .way_out(fmt::format("at most {}; the model's own number is {}", spec.experts, spec.experts_per_token));
+}
+
+std::vector<TokenId> encode_prompt(const GenerateArgs& args, const Tokenizer* tokenizer) {
+  if (args.tokens) return parse_tokens(*args.tokens);
+  std::vector<TokenId> ids = tokenizer->encode(args.prompt.value_or(""));
+  ids.insert(ids.begin(), tokenizer->prefix().begin(), tokenizer->prefix().end());
+  return ids;
+}
+
+// What the figures are measured against: this machine, just now.
+struct Figures {
+  Device machine;
+  double active_flops = 0;  // of one token's matrix products
+  bool int8 = false;
+
+  double prefill_percent(const Phase& phase) const {
+    const double peak = int8 ? machine.int8_flops : machine.f32_flops;
+    const double least = static_cast<double>(phase.tokens) * active_flops / peak;
+    return phase.seconds > 0 ? 100 * least / phase.seconds : 0;
+  }
+  double bytes_per_token(const Phase& phase) const {
+    return phase.tokens == 0
+               ? 0
+               : static_cast<double>(phase.weight_bytes + phase.cache_bytes) / static_cast<double>(phase.tokens);
+  }
+  double decode_percent(const Phase& phase) const {
+    const double least = static_cast<double>(phase.tokens) * bytes_per_token(phase) / machine.memory_bandwidth;
+    return phase.seconds > 0 ? 100 * least / phase.seconds : 0;
+  }
+};
+
+Figures measure(const Model& model, const GenerateArgs& args, int threads) {
+  Figures figures;
+  CalibrateOptions options;
+  options.seconds = kCeilingSeconds;
+  options.threads = threads;
+  figures.machine = calibrate(options, [](std::string_view) {});
+  figures.int8 = args.scheme == "w4a8";
+  const std::vector<ParamSpec> params = stacked_inventory(*model.family, model.spec);
+  figures.active_flops = 2 * static_cast<double>(count_params(model.spec, params).active);
+  return figures;
+}
+
+Json result_json(const Generated& result, const Figures& figures) {
+  return Json{{"prompt_tokens", result.prefill.tokens},
+              {"tokens", result.tokens},
+              {"text", result.text},
+              {"finish", finish_name(result.finish)},
+              {"prefill",
+               {{"tokens_per_s", result.prefill.tokens_per_second()},
+                {"seconds", result.prefill.seconds},
+                {"percent_of_ceiling", figures.prefill_percent(result.prefill)}}},
+              {"decode",
+               {{"tokens_per_s", result.decode.tokens_per_second()},
+                {"seconds", result.decode.seconds},
+                {"bytes_per_token", figures.bytes_per_token(result.decode)},
+                {"percent_of_floor", figures.decode_percent(result.decode)}}}};
+}
+
+std::string summary(const Generated& result, const Figures& figures, const std::string& scheme) {
+  std::string text =
+      fmt::format("{}: prompt {} tokens, {:.1f} a second ({:.0f} % of arithmetic's ceiling)", scheme,
+                  result.prefill.tokens, result.prefill.tokens_per_second(), figures.prefill_percent(result.prefill));
+  if (result.decode.tokens == 0) return text;
+  const double bytes = figures.bytes_per_token(result.decode);
+  return text + fmt::format("; answer {} tokens, {:.2f} a second: {} a token, floor {:.2f} ms, {:.0f} % of it; {}",
+                            result.tokens.size(), result.decode.tokens_per_second(),
+                            human_bytes(static_cast<uint64_t>(bytes)), 1e3 * bytes / figures.machine.memory_bandwidth,
+                            figures.decode_percent(result.decode), finish_name(result.finish));
+}
+
+int run_generate(GenerateArgs args, const CommonOptions& common) {
+  if (args.prompt.has_value() == args.tokens.has_value()) {
+    throw UsageError(Error("a prompt is needed, once").way_out("-p TEXT").way_out("--tokens ID,ID,…"));
+  }
+  const Checkpoint checkpoint = Checkpoint::open(args.model, {ReadMode::kPread, false, common.thread_count()});
+  Findings findings;
+  const Model model = load_model(checkpoint, &findings);
+  for (const Finding& finding : findings) {
+    if (finding.severity == Severity::kError) throw error_of(finding);
+  }
+  refuse_unsupported(model, args.model);
+  check_experts(model.spec, args.experts);
+  std::unique_ptr<Tokenizer> tokenizer;
+  // Token ids need no tokenizer; text does.
+  if (args.prompt || !args.options.stop_texts.empty()) tokenizer = load_tokenizer(args.model);
+  const std::vector<TokenId> prompt = encode_prompt(args, tokenizer.get());
+  check_length(model.spec, prompt.size(), args.options.tokens);
+  check_tokens(model.spec, prompt);
+  check_memory(args.model, resident_bytes(checkpoint, model), machine_info().available_bytes);
+  if (!args.ignore_end) args.options.end_tokens = end_tokens(checkpoint);
+  ThreadPool pool(common.thread_count());
+  Engine engine(checkpoint, model, engine_options(args), &pool);
+  const Generated result = generate(&engine, tokenizer.get(), prompt, args.options, [&](std::string_view text) {
+    if (!common.json) print_out(std::string(text));
+  });
+  const Figures figures = measure(model, args, common.thread_count());
+  if (common.json) {
+    print_json(result_json(result, figures));
+  } else {
+    if (tokenizer == nullptr) print_out(fmt::format("{}", fmt::join(result.tokens, ",")));
+    print_out("\n");
+    if (!common.quiet) log::info(summary(result, figures, args.scheme));
+  }
+  return result.finish == Finish::kNotANumber ? kExitRefused : kExitDone;
+}
+
+std::vector<std::string> cache_type_names() {
+  std::vector<std::string> names;
+  for (const CacheType& type : cache_types()) names.emplace_back(type.name);
+  return names;
+}
+
+void add_sampling(CLI::App& app, GenerateArgs* args) {
+  SamplerOptions& sampler = args->options.sampler;
+  app.add_option("-n", args->options.tokens, "at most so many tokens")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--temperature", sampler.temperature, "0: the most probable token each time")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str()
+      ->type_name("X");
+  app.add_option("--top-p", sampler.top_p, "draw from the fewest tokens that have this share of the probability")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->type_name("X");
+  app.add_option("--top-k", sampler.top_k, "draw from so many tokens; 0: all")->capture_default_str()->type_name("K");
+  app.add_option("--seed", sampler.seed, "of the noise that draws: the same seed, the same answer")
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--stop", args->options.stop_texts, "texts that end the answer where they begin")->type_name("TEXT");
+  app.add_flag("--ignore-end", args->ignore_end, "go on behind the model's own end token");
+}
+
+}  // namespace
+
+std::function<int()> setup_generate(CLI::App& app, CommonOptions& common) {
+  auto args = std::make_shared<GenerateArgs>();
+  app.add_option("model", args->model, "a checkpoint folder, a .safetensors or a .gguf file")
+      ->required()
+      ->type_name("MODEL");
+  app.add_option("-p", args->prompt, "the prompt, as plain text")->type_name("TEXT");
+  app.add_option("--tokens", args->tokens, "the prompt, as token ids")->type_name("ID,ID,…");
+  add_sampling(app, args.get());
+  app.add_option("--experts-per-token", args->experts, "instead of the model's own number")->type_name("K");
+  app.add_option("--scheme", args->scheme, "w4a16: float32 activations; w4a8: INT8 ones for integer weights")
+      ->check(CLI::IsMember({"w4a16", "w4a8", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--kv", args->kv, "type of cached keys and values")
+      ->check(CLI::IsMember(cache_type_names()))
+      ->capture_default_str();
+  app.add_option("--kv-scale", args->kv_scale, "of 8-bit keys and values: dynamic (each token's own), or 1")
+      ->check(CLI::IsMember({"dynamic", "1"}))
+      ->capture_default_str();
+  app.footer("Example:\n  nibble generate ./SmolLM2-135M-Instruct -p \"The capital of France is\" -n 32");
+  return [args, &common] { return run_generate(*args, common); };
+}
+
+}  // namespace nibble
