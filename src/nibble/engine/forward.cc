@@ -142,47 +142,60 @@ void Forward::gqa(uint64_t index, const GqaWeights& weights, const Batch& batch,
   attend(request, multiplier_.pool());
 }
 
+// Queries of all heads into q_, the new latents (with their rotated part) into k_.
+void Forward::project_latent(const MlaWeights& weights, uint64_t tokens, const float* x) {
+  const uint64_t hidden = spec_->hidden, q_width = weights.q_b.rows(), key_width = weights.kv_a.rows();
+  resize(&q_, tokens * q_width);
+  resize(&k_, tokens * key_width);
+  const Product latents{&weights.kv_a, x, tokens, hidden, tokens, nullptr, k_.data(), key_width};
+  if (!weights.q_a.present()) {
+    const Product both[] = {{&weights.q_b, x, tokens, hidden, tokens, nullptr, q_.data(), q_width}, latents};
+    multiplier_.run(both);
+    return;
+  }
+  const uint64_t low = weights.q_a.rows();
+  resize(&v_, tokens * low);
+  const Product both[] = {{&weights.q_a, x, tokens, hidden, tokens, nullptr, v_.data(), low}, latents};
+  multiplier_.run(both);
+  for (uint64_t t = 0; t < tokens; ++t) {
+    float* row = v_.data() + t * low;
+    vector_loops().rms_norm(row, weights.q_a_norm.data(), low, static_cast<float>(spec_->rms_norm_eps), row);
+  }
+  multiplier_.run({&weights.q_b, v_.data(), tokens, low, tokens, nullptr, q_.data(), q_width});
+}
+
+// One token: norm and rotation of its latent; rotation and scale of its queries, whose rotated part goes into the
+// latent queries.
+void Forward::prepare_latent(const LayerSpec& layer, const MlaWeights& weights, uint64_t row, uint64_t position) {
+  const VectorLoops& loops = vector_loops();
+  const uint64_t nope = spec_->qk_nope_head_dim, rope = spec_->qk_rope_head_dim, rank = spec_->kv_lora_rank;
+  const uint64_t head_width = nope + rope, key_width = rank + rope;
+  const RotaryTable& table = rotary(layer);
+  std::vector<float> cos(table.half()), sin(table.half());
+  table.angles(position, cos.data(), sin.data());
+  float* key = k_.data() + row * key_width;
+  loops.rms_norm(key, weights.kv_a_norm.data(), rank, static_cast<float>(spec_->rms_norm_eps), key);
+  rotate_head(key + rank, cos.data(), sin.data(), table.half(), spec_->rope.interleaved);
+  const float scale = softmax_scale(head_width);
+  for (uint64_t h = 0; h < spec_->heads; ++h) {
+    float* q = q_.data() + (row * spec_->heads + h) * head_width;
+    rotate_head(q + nope, cos.data(), sin.data(), table.half(), spec_->rope.interleaved);
+    loops.scale(q, scale, head_width);
+    std::copy_n(q + nope, rope, latent_q_.data() + (row * spec_->heads + h) * key_width + rank);
+  }
+}
+
 // Queries go into the latent space and attend to the latents themselves; what comes back is a latent a head.
 void Forward::mla(uint64_t index, const MlaWeights& weights, const Batch& batch, const float* x,
                   std::vector<float>* out) {
   const LayerSpec& layer = spec_->layers[index];
-  const VectorLoops& loops = vector_loops();
-  const auto eps = static_cast<float>(spec_->rms_norm_eps);
-  const uint64_t tokens = batch.tokens, hidden = spec_->hidden, heads = spec_->heads;
-  const uint64_t nope = spec_->qk_nope_head_dim, rope = spec_->qk_rope_head_dim, rank = spec_->kv_lora_rank;
-  const uint64_t wide = spec_->v_head_dim, head_width = nope + rope, key_width = rank + rope;
-  resize(&q_, tokens * heads * head_width);
-  resize(&k_, tokens * key_width);
-  if (weights.q_a.present()) {
-    const uint64_t low = weights.q_a.rows();
-    resize(&v_, tokens * low);
-    const Product down[] = {{&weights.q_a, x, tokens, hidden, tokens, nullptr, v_.data(), low},
-                            {&weights.kv_a, x, tokens, hidden, tokens, nullptr, k_.data(), key_width}};
-    multiplier_.run(down);
-    for (uint64_t t = 0; t < tokens; ++t) {
-      loops.rms_norm(v_.data() + t * low, weights.q_a_norm.data(), low, eps, v_.data() + t * low);
-    }
-    multiplier_.run({&weights.q_b, v_.data(), tokens, low, tokens, nullptr, q_.data(), heads * head_width});
-  } else {
-    const Product both[] = {{&weights.q_b, x, tokens, hidden, tokens, nullptr, q_.data(), heads * head_width},
-                            {&weights.kv_a, x, tokens, hidden, tokens, nullptr, k_.data(), key_width}};
-    multiplier_.run(both);
-  }
-  const RotaryTable& table = rotary(layer);
-  const float scale = softmax_scale(head_width);
+  const uint64_t tokens = batch.tokens, heads = spec_->heads, rank = spec_->kv_lora_rank, wide = spec_->v_head_dim;
+  const uint64_t head_width = spec_->qk_nope_head_dim + spec_->qk_rope_head_dim;
+  const uint64_t key_width = rank + spec_->qk_rope_head_dim;
+  project_latent(weights, tokens, x);
   resize(&latent_q_, tokens * heads * key_width);
   for_tokens(batch, multiplier_.pool(), [&](uint64_t row, const BatchSequence&, uint64_t position) {
-    std::vector<float> cos(table.half()), sin(table.half());
-    table.angles(position, cos.data(), sin.data());
-    float* key = k_.data() + row * key_width;
-    loops.rms_norm(key, weights.kv_a_norm.data(), rank, eps, key);
-    rotate_head(key + rank, cos.data(), sin.data(), table.half(), spec_->rope.interleaved);
-    for (uint64_t h = 0; h < heads; ++h) {
-      float* q = q_.data() + (row * heads + h) * head_width;
-      rotate_head(q + nope, cos.data(), sin.data(), table.half(), spec_->rope.interleaved);
-      loops.scale(q, scale, head_width);
-      std::copy_n(q + nope, rope, latent_q_.data() + (row * heads + h) * key_width + rank);
-    }
+    prepare_latent(layer, weights, row, position);
   });
   std::vector<Product> products;
   for (uint64_t h = 0; h < heads; ++h) {

@@ -25,8 +25,8 @@ class Forward {
   // x (T, H) through layer `index`; the batch's keys and values are stored in its caches.
   void layer(uint64_t index, const LayerWeights& weights, const Batch& batch, float* x);
   // Logits (rows.size(), V) of some rows of x.
-  void logits(const std::vector<float>& final_norm, const Linear& head, const float* x,
-              std::span<const uint64_t> rows, float* out);
+  void logits(const std::vector<float>& final_norm, const Linear& head, const float* x, std::span<const uint64_t> rows,
+              float* out);
 
   // Bytes of weights that the last layer() read: its matrices, of the experts those that were chosen.
   uint64_t bytes_read() const { return bytes_read_; }
@@ -37,6 +37,8 @@ class Forward {
   // `out` (T, heads · value width): what the output projection takes.
   void gqa(uint64_t index, const GqaWeights& weights, const Batch& batch, const float* x, std::vector<float>* out);
   void mla(uint64_t index, const MlaWeights& weights, const Batch& batch, const float* x, std::vector<float>* out);
+  void project_latent(const MlaWeights& weights, uint64_t tokens, const float* x);
+  void prepare_latent(const LayerSpec& layer, const MlaWeights& weights, uint64_t row, uint64_t position);
   void prepare_heads(const LayerSpec& layer, const GqaWeights& weights, uint64_t position, float* q, float* k);
   void store(uint64_t index, const Batch& batch, const float* keys, uint64_t key_stride, const float* values,
              uint64_t value_stride);

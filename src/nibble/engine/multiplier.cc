@@ -6,7 +6,8 @@ namespace nibble {
 
 bool Multiplier::Prepared::serves(const Product& product) const {
   const WeightLayout& wanted = product.weights->matrix.layout;
-  if (x != product.x || kind != product.weights->activations || rows != product.x_rows) return false;
+  if (x != product.x || kind != product.weights->activations || rows != product.x_rows || stride != product.x_stride)
+    return false;
   if (layout.k != wanted.k || layout.padded_k() != wanted.padded_k()) return false;
   const bool same_runs = layout.zero == wanted.zero && layout.run_cols() == wanted.run_cols();
   // Minima need the sums of runs; the same codes need the same offset, order and groups.
@@ -24,6 +25,7 @@ const Multiplier::Prepared& Multiplier::prepare(const Product& product) {
   one.kind = product.weights->activations;
   one.layout = product.weights->matrix.layout;
   one.rows = product.x_rows;
+  one.stride = product.x_stride;
   if (one.kind == ActivationKind::kInt8) {
     one.int8 = one.quantizer.run(one.layout, product.x, product.x_rows, product.x_stride, pool_);
   } else {

@@ -38,7 +38,7 @@ class Multiplier {
     const float* x = nullptr;
     ActivationKind kind = ActivationKind::kF32;
     WeightLayout layout;
-    uint64_t rows = 0;
+    uint64_t rows = 0, stride = 0;
     Int8Quantizer quantizer;
     F32Padder padder;
     Int8Activations int8;

@@ -74,58 +74,79 @@ __m256 half_scales(const ResidentMatrix& matrix, const std::byte* tile, uint64_t
   return layout.apart_lanes == 1 ? _mm256_set1_ps(*apart) : _mm256_loadu_ps(apart + 8 * half);
 }
 
+// Some tokens by one row group.
 template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kTokens>
-void block(const PanelTask& task, uint64_t group, uint64_t first) {
-  const ResidentMatrix& matrix = *task.weights;
-  const WeightLayout& layout = matrix.layout;
-  const uint64_t run = layout.run_cols(), runs = layout.tile_cols / run, tile_bytes = layout.tile_bytes();
-  const uint64_t run_bytes = layout.code_bytes() / runs;
-  const float* x[kTokens];
-  for (size_t t = 0; t < kTokens; ++t) x[t] = task.f32.row(task.row_of(first + t));
-  __m256 acc[2][kTokens];
-  for (auto& half : acc) std::fill_n(half, kTokens, _mm256_setzero_ps());
-  for (uint64_t i = 0; i < layout.tiles(); ++i) {
-    const std::byte* tile = matrix.row_group(group) + i * tile_bytes;
-    for (uint64_t line = 0; line < tile_bytes; line += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
+class Block {
+ public:
+  Block(const PanelTask& task, uint64_t group, uint64_t first)
+      : task_(task), layout_(task.weights->layout), group_(group), first_(first) {
+    for (size_t t = 0; t < kTokens; ++t) {
+      const uint64_t row = task.row_of(first + t);
+      x_[t] = task.f32.row(row);
+      x_sums_[t] = kZero == ZeroPoint::kMin ? task.f32.run_sums + row * task.f32.runs : nullptr;
     }
+    for (auto& half : acc_) std::fill_n(half, kTokens, _mm256_setzero_ps());
+  }
+
+  void run() {
+    for (uint64_t i = 0; i < layout_.tiles(); ++i) {
+      const std::byte* tile = task_.weights->row_group(group_) + i * layout_.tile_bytes();
+      for (uint64_t line = 0; line < layout_.tile_bytes(); line += 64) {
+        _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
+      }
+      for (size_t half = 0; half < 2; ++half) add_half(tile, i, half);
+    }
+    const uint64_t present = std::min(kRowGroup, layout_.n - group_ * kRowGroup);
+    for (size_t t = 0; t < kTokens; ++t) {
+      float* out = task_.out + (first_ + t) * task_.out_stride + group_ * kRowGroup;
+      for (size_t half = 0; half < 2; ++half) store_half(out, present, half, acc_[half][t]);
+    }
+  }
+
+ private:
+  void add_half(const std::byte* tile, uint64_t index, size_t half) {
     const std::byte* zero_codes = tile + tile_scale_bytes<kScale>();
     const std::byte* codes = zero_codes + zero_point_bytes<kZero>();
-    for (size_t half = 0; half < 2; ++half) {
-      const __m256 scale = half_scales<kScale>(matrix, tile, group, i, half);
-      __m256 zeros = _mm256_set1_ps(kZero == ZeroPoint::kNone ? 8.0F : 0.0F);
-      __m256 mins = _mm256_setzero_ps();
-      if constexpr (kZero == ZeroPoint::kMin) {
-        mins = _mm256_loadu_ps(reinterpret_cast<const float*>(zero_codes) + 8 * half);
-      }
-      if constexpr (kZero == ZeroPoint::kCode) {
-        const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(zero_codes + 8 * half));
-        zeros = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
-      }
-      for (uint64_t r = 0; r < runs; ++r) {
-        const uint64_t column = i * layout.tile_cols + r * run;
-        __m256 sums[2][kTokens];
-        for (auto& parity : sums) std::fill_n(parity, kTokens, _mm256_setzero_ps());
-        for_columns<kCodes>(codes + r * run_bytes, half, run, zeros, [&](uint64_t c, __m256 weights) {
-          for (size_t t = 0; t < kTokens; ++t) {
-            sums[c % 2][t] = _mm256_fmadd_ps(weights, _mm256_set1_ps(x[t][column + c]), sums[c % 2][t]);
-          }
-        });
+    const __m256 scale = half_scales<kScale>(*task_.weights, tile, group_, index, half);
+    __m256 zeros = _mm256_set1_ps(kZero == ZeroPoint::kNone ? 8.0F : 0.0F);
+    __m256 mins = _mm256_setzero_ps();
+    if constexpr (kZero == ZeroPoint::kMin) {
+      mins = _mm256_loadu_ps(reinterpret_cast<const float*>(zero_codes) + 8 * half);
+    }
+    if constexpr (kZero == ZeroPoint::kCode) {
+      const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(zero_codes + 8 * half));
+      zeros = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+    }
+    const uint64_t run = layout_.run_cols(), runs = layout_.tile_cols / run, run_bytes = layout_.code_bytes() / runs;
+    for (uint64_t r = 0; r < runs; ++r) {
+      const uint64_t column = index * layout_.tile_cols + r * run;
+      __m256 sums[2][kTokens];
+      for (auto& parity : sums) std::fill_n(parity, kTokens, _mm256_setzero_ps());
+      for_columns<kCodes>(codes + r * run_bytes, half, run, zeros, [&](uint64_t c, __m256 weights) {
         for (size_t t = 0; t < kTokens; ++t) {
-          acc[half][t] = _mm256_fmadd_ps(_mm256_add_ps(sums[0][t], sums[1][t]), scale, acc[half][t]);
-          if constexpr (kZero == ZeroPoint::kMin) {
-            const float* run_sums = task.f32.run_sums + task.row_of(first + t) * task.f32.runs;
-            acc[half][t] = _mm256_fmadd_ps(mins, _mm256_set1_ps(run_sums[i * runs + r]), acc[half][t]);
-          }
+          sums[c % 2][t] = _mm256_fmadd_ps(weights, _mm256_set1_ps(x_[t][column + c]), sums[c % 2][t]);
+        }
+      });
+      for (size_t t = 0; t < kTokens; ++t) {
+        acc_[half][t] = _mm256_fmadd_ps(_mm256_add_ps(sums[0][t], sums[1][t]), scale, acc_[half][t]);
+        if constexpr (kZero == ZeroPoint::kMin) {
+          acc_[half][t] = _mm256_fmadd_ps(mins, _mm256_set1_ps(x_sums_[t][index * runs + r]), acc_[half][t]);
         }
       }
     }
   }
-  const uint64_t present = std::min(kRowGroup, layout.n - group * kRowGroup);
-  for (size_t t = 0; t < kTokens; ++t) {
-    float* out = task.out + (first + t) * task.out_stride + group * kRowGroup;
-    for (size_t half = 0; half < 2; ++half) store_half(out, present, half, acc[half][t]);
-  }
+
+  const PanelTask& task_;
+  const WeightLayout layout_;
+  uint64_t group_, first_;
+  const float* x_[kTokens];
+  const float* x_sums_[kTokens];
+  __m256 acc_[2][kTokens];
+};
+
+template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kTokens>
+void block(const PanelTask& task, uint64_t group, uint64_t first) {
+  Block<kCodes, kScale, kZero, kTokens>(task, group, first).run();
 }
 
 template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero = ZeroPoint::kNone>

@@ -58,59 +58,76 @@ __m256i add_run(const std::byte* codes, size_t half, const int8_t* x, __m256i su
   return sum;
 }
 
+// Some tokens by one row group.
 template <class Dot, CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kTokens>
-void block(const PanelTask& task, uint64_t group, uint64_t first) {
-  const WeightLayout& layout = task.weights->layout;
-  const uint64_t tile_bytes = layout.tile_bytes(), runs = layout.tile_cols / kRun;
-  const uint64_t run_bytes = layout.code_bytes() / runs;
-  uint64_t rows[kTokens];
-  for (size_t t = 0; t < kTokens; ++t) rows[t] = task.row_of(first + t);
-  __m256 acc[2][kTokens];
-  for (auto& half : acc) std::fill_n(half, kTokens, _mm256_setzero_ps());
-  const std::byte* tile = task.weights->row_group(group);
-  for (uint64_t i = 0; i < layout.tiles(); ++i, tile += tile_bytes) {
-    for (uint64_t line = 0; line < tile_bytes; line += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
+class Block {
+ public:
+  Block(const PanelTask& task, uint64_t group, uint64_t first)
+      : task_(task), layout_(task.weights->layout), group_(group), first_(first) {
+    for (size_t t = 0; t < kTokens; ++t) rows_[t] = task.row_of(first + t);
+    for (auto& half : acc_) std::fill_n(half, kTokens, _mm256_setzero_ps());
+  }
+
+  void run() {
+    const std::byte* tile = task_.weights->row_group(group_);
+    for (uint64_t i = 0; i < layout_.tiles(); ++i, tile += layout_.tile_bytes()) {
+      for (uint64_t line = 0; line < layout_.tile_bytes(); line += 64) {
+        _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
+      }
+      for (size_t half = 0; half < 2; ++half) add_half(tile, i, half);
     }
+    const uint64_t present = std::min(kRowGroup, layout_.n - group_ * kRowGroup);
+    for (size_t t = 0; t < kTokens; ++t) {
+      float* out = task_.out + (first_ + t) * task_.out_stride + group_ * kRowGroup;
+      for (size_t half = 0; half < 2; ++half) store_half(out, present, half, acc_[half][t]);
+    }
+  }
+
+ private:
+  void add_half(const std::byte* tile, uint64_t index, size_t half) {
+    const uint64_t runs = layout_.tile_cols / kRun, run_bytes = layout_.code_bytes() / runs;
     const std::byte* zero_codes = tile + tile_scale_bytes<kScale>();
     const std::byte* codes = zero_codes + zero_point_bytes<kZero>();
-    for (size_t half = 0; half < 2; ++half) {
-      const __m256 scale = load_half_scales<kScale>(tile, half, task.weights->multiplier);
-      __m256i zeros = _mm256_setzero_si256();
-      __m256 mins = _mm256_setzero_ps();
-      if constexpr (kZero == ZeroPoint::kMin) {
-        mins = _mm256_loadu_ps(reinterpret_cast<const float*>(zero_codes) + 8 * half);
-      }
-      if constexpr (kZero == ZeroPoint::kCode) {
-        zeros = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(zero_codes + 8 * half)));
-      }
-      for (uint64_t r = 0; r < runs; ++r) {
-        for (size_t t = 0; t < kTokens; ++t) {
-          const uint64_t run = rows[t] * task.int8.groups + i * runs + r;
-          const int8_t* x = task.int8.codes + rows[t] * task.int8.padded_k + (i * runs + r) * kRun;
-          __m256i sum = _mm256_setzero_si256();
-          if constexpr (kZero == ZeroPoint::kCode) {
-            const __m256i sums = _mm256_set1_epi32(task.int8.sums[run]);
-            sum = _mm256_sub_epi32(sum, _mm256_mullo_epi32(zeros, sums));
-          } else if constexpr (kCodes != CodeKind::kInt8) {
-            sum = _mm256_set1_epi32(task.int8.corrections[run]);
-          }
-          sum = add_run<Dot, kCodes, kRun>(codes + r * run_bytes, half, x, sum);
-          const __m256 factor = _mm256_mul_ps(scale, _mm256_set1_ps(task.int8.scales[run]));
-          acc[half][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), factor, acc[half][t]);
-          if constexpr (kZero == ZeroPoint::kMin) {
-            const float a = task.int8.scales[run] * static_cast<float>(task.int8.sums[run]);
-            acc[half][t] = _mm256_fmadd_ps(mins, _mm256_set1_ps(a), acc[half][t]);
-          }
+    const __m256 scale = load_half_scales<kScale>(tile, half, task_.weights->multiplier);
+    __m256i zeros = _mm256_setzero_si256();
+    __m256 mins = _mm256_setzero_ps();
+    if constexpr (kZero == ZeroPoint::kMin) {
+      mins = _mm256_loadu_ps(reinterpret_cast<const float*>(zero_codes) + 8 * half);
+    }
+    if constexpr (kZero == ZeroPoint::kCode) {
+      zeros = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(zero_codes + 8 * half)));
+    }
+    for (uint64_t r = 0; r < runs; ++r) {
+      for (size_t t = 0; t < kTokens; ++t) {
+        const uint64_t run = rows_[t] * task_.int8.groups + index * runs + r;
+        const int8_t* x = task_.int8.codes + rows_[t] * task_.int8.padded_k + (index * runs + r) * kRun;
+        __m256i sum = _mm256_setzero_si256();
+        if constexpr (kZero == ZeroPoint::kCode) {
+          sum = _mm256_sub_epi32(sum, _mm256_mullo_epi32(zeros, _mm256_set1_epi32(task_.int8.sums[run])));
+        } else if constexpr (kCodes != CodeKind::kInt8) {
+          sum = _mm256_set1_epi32(task_.int8.corrections[run]);
+        }
+        sum = add_run<Dot, kCodes, kRun>(codes + r * run_bytes, half, x, sum);
+        const __m256 factor = _mm256_mul_ps(scale, _mm256_set1_ps(task_.int8.scales[run]));
+        acc_[half][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), factor, acc_[half][t]);
+        if constexpr (kZero == ZeroPoint::kMin) {
+          const float a = task_.int8.scales[run] * static_cast<float>(task_.int8.sums[run]);
+          acc_[half][t] = _mm256_fmadd_ps(mins, _mm256_set1_ps(a), acc_[half][t]);
         }
       }
     }
   }
-  const uint64_t present = std::min(kRowGroup, layout.n - group * kRowGroup);
-  for (size_t t = 0; t < kTokens; ++t) {
-    float* out = task.out + (first + t) * task.out_stride + group * kRowGroup;
-    for (size_t half = 0; half < 2; ++half) store_half(out, present, half, acc[half][t]);
-  }
+
+  const PanelTask& task_;
+  const WeightLayout layout_;
+  uint64_t group_, first_;
+  uint64_t rows_[kTokens];
+  __m256 acc_[2][kTokens];
+};
+
+template <class Dot, CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kTokens>
+void block(const PanelTask& task, uint64_t group, uint64_t first) {
+  Block<Dot, kCodes, kScale, kZero, kRun, kTokens>(task, group, first).run();
 }
 
 template <class Dot, CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kRun>

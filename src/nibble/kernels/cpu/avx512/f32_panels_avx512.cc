@@ -39,7 +39,8 @@ __m512 int4_values(float offset) {
 template <CodeKind kCodes, ZeroPoint kZero, class Use>
 void for_columns(const std::byte* codes, uint64_t cols, __m512 zeros, const Use& use) {
   if constexpr (kCodes == CodeKind::kE2M1 || kCodes == CodeKind::kInt4) {
-    const FourBits bits{kCodes == CodeKind::kE2M1 ? e2m1_values() : int4_values(kZero == ZeroPoint::kNone ? 8.0F : 0.0F), zeros};
+    const FourBits bits{
+        kCodes == CodeKind::kE2M1 ? e2m1_values() : int4_values(kZero == ZeroPoint::kNone ? 8.0F : 0.0F), zeros};
     for (uint64_t c = 0; c < cols; c += FourBits::kColumns, codes += 64) {
       const __m512i chunk = _mm512_loadu_si512(codes);
       for (size_t i = 0; i < 8; ++i) use(c + i, bits.value<kZero>(chunk, i));
@@ -95,71 +96,94 @@ __m512 tile_scales(const ResidentMatrix& matrix, const std::byte* tile, uint64_t
   return layout.apart_lanes == 1 ? _mm512_set1_ps(*apart) : _mm512_loadu_ps(apart);
 }
 
+// Some tokens by one or two row groups.
+template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kTokens, size_t kGroups>
+class Block {
+ public:
+  Block(const PanelTask& task, uint64_t group, uint64_t first)
+      : task_(task),
+        layout_(task.weights->layout),
+        group_(group),
+        first_(first),
+        multiplier_(_mm512_set1_ps(scale_multiplier<kScale>(task.weights->multiplier))) {
+    for (size_t t = 0; t < kTokens; ++t) {
+      const uint64_t row = task.row_of(first + t);
+      x_[t] = task.f32.row(row);
+      x_sums_[t] = kZero == ZeroPoint::kMin ? task.f32.run_sums + row * task.f32.runs : nullptr;
+    }
+    for (auto& of_group : acc_) {
+      for (auto& of_token : of_group) of_token = _mm512_setzero_ps();
+    }
+  }
+
+  void run() {
+    const uint64_t tiles = layout_.tiles();
+    for (uint64_t i = 0; i < tiles; ++i) {
+      for (size_t g = 0; g < kGroups; ++g) add_tile(i, g);
+    }
+    for (size_t g = 0; g < kGroups; ++g) {
+      const uint64_t row = (group_ + g) * kRowGroup;
+      const auto rows = static_cast<__mmask16>((1U << std::min(kRowGroup, layout_.n - row)) - 1);
+      for (size_t t = 0; t < kTokens; ++t) {
+        _mm512_mask_storeu_ps(task_.out + (first_ + t) * task_.out_stride + row, rows, acc_[g][t]);
+      }
+    }
+  }
+
+ private:
+  void add_tile(uint64_t index, size_t g) {
+    const uint64_t tile_bytes = layout_.tile_bytes(), run = layout_.run_cols(), runs = layout_.tile_cols / run;
+    const std::byte* tile = task_.weights->row_group(group_ + g) + index * tile_bytes;
+    for (uint64_t line = 0; line < tile_bytes; line += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
+    }
+    const __m512 scale = tile_scales<kScale>(*task_.weights, tile, group_ + g, index, multiplier_);
+    const std::byte* codes = tile + scale_bytes<kScale>();
+    __m512 zeros = _mm512_setzero_ps();  // or minima
+    if constexpr (kZero == ZeroPoint::kMin) {
+      zeros = _mm512_loadu_ps(codes);
+      codes += 4 * kRowGroup;
+    }
+    if constexpr (kZero == ZeroPoint::kCode) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+      zeros = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+      codes += kRowGroup;
+    }
+    const uint64_t run_bytes = layout_.code_bytes() / runs;
+    for (uint64_t r = 0; r < runs; ++r) {
+      add_run(codes + r * run_bytes, index * layout_.tile_cols + r * run, index * runs + r, g, scale, zeros);
+    }
+  }
+
+  void add_run(const std::byte* codes, uint64_t column, uint64_t run, size_t g, __m512 scale, __m512 zeros) {
+    __m512 sums[2][kTokens];
+    for (size_t t = 0; t < kTokens; ++t) sums[0][t] = sums[1][t] = _mm512_setzero_ps();
+    for_columns<kCodes, kZero>(codes, layout_.run_cols(), zeros, [&](uint64_t c, __m512 weights) {
+      for (size_t t = 0; t < kTokens; ++t) {
+        __m512& sum = sums[c % 2][t];
+        sum = _mm512_fmadd_ps(weights, _mm512_set1_ps(x_[t][column + c]), sum);
+      }
+    });
+    for (size_t t = 0; t < kTokens; ++t) {
+      acc_[g][t] = _mm512_fmadd_ps(_mm512_add_ps(sums[0][t], sums[1][t]), scale, acc_[g][t]);
+      if constexpr (kZero == ZeroPoint::kMin) {
+        acc_[g][t] = _mm512_fmadd_ps(zeros, _mm512_set1_ps(x_sums_[t][run]), acc_[g][t]);
+      }
+    }
+  }
+
+  const PanelTask& task_;
+  const WeightLayout layout_;
+  uint64_t group_, first_;
+  __m512 multiplier_;
+  const float* x_[kTokens];
+  const float* x_sums_[kTokens];
+  __m512 acc_[kGroups][kTokens];
+};
+
 template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kTokens, size_t kGroups>
 void block(const PanelTask& task, uint64_t group, uint64_t first) {
-  const ResidentMatrix& matrix = *task.weights;
-  const WeightLayout& layout = matrix.layout;
-  const uint64_t run = layout.run_cols(), runs = layout.tile_cols / run, tile_bytes = layout.tile_bytes();
-  const uint64_t run_bytes = layout.code_bytes() / runs;
-  const __m512 multiplier = _mm512_set1_ps(scale_multiplier<kScale>(matrix.multiplier));
-  const float* x[kTokens];
-  const float* x_sums[kTokens];
-  for (size_t t = 0; t < kTokens; ++t) {
-    const uint64_t row = task.row_of(first + t);
-    x[t] = task.f32.row(row);
-    x_sums[t] = kZero == ZeroPoint::kMin ? task.f32.run_sums + row * task.f32.runs : nullptr;
-  }
-  __m512 acc[kGroups][kTokens];
-  for (auto& of_group : acc) {
-    for (auto& of_token : of_group) of_token = _mm512_setzero_ps();
-  }
-  for (uint64_t i = 0; i < layout.tiles(); ++i) {
-    for (size_t g = 0; g < kGroups; ++g) {
-      const uint64_t row_group = group + g;
-      const std::byte* tile = matrix.row_group(row_group) + i * tile_bytes;
-      for (uint64_t line = 0; line < tile_bytes; line += 64) {
-        _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
-      }
-      const __m512 scale = tile_scales<kScale>(matrix, tile, row_group, i, multiplier);
-      const std::byte* codes = tile + scale_bytes<kScale>();
-      __m512 zeros = _mm512_setzero_ps();
-      if constexpr (kZero == ZeroPoint::kMin) {
-        zeros = _mm512_loadu_ps(codes);
-        codes += 4 * kRowGroup;
-      }
-      if constexpr (kZero == ZeroPoint::kCode) {
-        const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
-        zeros = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
-        codes += kRowGroup;
-      }
-      for (uint64_t r = 0; r < runs; ++r, codes += run_bytes) {
-        const uint64_t column = i * layout.tile_cols + r * run;
-        __m512 sums[2][kTokens];
-        for (size_t t = 0; t < kTokens; ++t) sums[0][t] = sums[1][t] = _mm512_setzero_ps();
-        for_columns<kCodes, kZero>(codes, run, zeros, [&](uint64_t c, __m512 weights) {
-          for (size_t t = 0; t < kTokens; ++t) {
-            __m512& sum = sums[c % 2][t];
-            sum = _mm512_fmadd_ps(weights, _mm512_set1_ps(x[t][column + c]), sum);
-          }
-        });
-        for (size_t t = 0; t < kTokens; ++t) {
-          acc[g][t] = _mm512_fmadd_ps(_mm512_add_ps(sums[0][t], sums[1][t]), scale, acc[g][t]);
-          if constexpr (kZero == ZeroPoint::kMin) {
-            const __m512 a = _mm512_set1_ps(x_sums[t][i * runs + r]);
-            acc[g][t] = _mm512_fmadd_ps(zeros, a, acc[g][t]);
-          }
-        }
-      }
-    }
-  }
-  for (size_t g = 0; g < kGroups; ++g) {
-    const uint64_t row = (group + g) * kRowGroup;
-    const auto rows = static_cast<__mmask16>((1U << std::min(kRowGroup, layout.n - row)) - 1);
-    for (size_t t = 0; t < kTokens; ++t) {
-      float* out = task.out + (first + t) * task.out_stride + row;
-      _mm512_mask_storeu_ps(out, rows, acc[g][t]);
-    }
-  }
+  Block<kCodes, kScale, kZero, kTokens, kGroups>(task, group, first).run();
 }
 
 template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero = ZeroPoint::kNone>
