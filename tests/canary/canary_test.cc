@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nibble/kernels/select.h"
 #include "nibble/models/model.h"
 #include "nibble/quantize/quantize.h"
 #include "nibble/testing/temp_dir.h"
@@ -27,7 +28,32 @@ TEST(Canary, StandsInEveryList) {
   EXPECT_THAT(names(scale_rules(), [](const auto& row) { return row.name; }), Contains("canary.amax"));
   EXPECT_THAT(names(conventions(), [](const auto& row) { return row.name(); }), Contains("canary"));
   EXPECT_THAT(names(families(), [](const auto& row) { return row.name(); }), Contains("canary_moe"));
+  EXPECT_THAT(names(kernels(), [](const auto& row) { return row.name; }), Contains("canary"));
   EXPECT_THAT(names(rules(), [](const auto& row) { return row.name; }), Contains("canary-sings"));
+}
+
+// It is chosen where it can run, and gives the reference's bits.
+TEST(Canary, Multiplies) {
+  const WeightLayout layout = choose_layout(parse_format("f32"), 16, 32).layout.value();
+  alignas(64) float tile[16 * 32];
+  alignas(64) float x[32];
+  for (int i = 0; i < 16 * 32; ++i) tile[i] = static_cast<float>(i % 37) - 18;
+  for (int i = 0; i < 32; ++i) x[i] = 1 / static_cast<float>(i + 3);
+  const ResidentMatrix matrix{layout, reinterpret_cast<const std::byte*>(tile), 1};
+  PanelTask task;
+  task.weights = &matrix;
+  task.group_end = 1;
+  task.tokens = 1;
+  task.out_stride = 16;
+  task.f32 = {x, 1, 32};
+  float wanted[16], got[16];
+  task.out = wanted;
+  choose_kernel(layout, ActivationKind::kF32, "reference").panel(layout)(task);
+  task.out = got;
+  const Kernel& kernel = choose_kernel(layout, ActivationKind::kF32);
+  EXPECT_EQ(kernel.name, "canary");
+  kernel.panel(layout)(task);
+  EXPECT_THAT(got, ::testing::ElementsAreArray(wanted));
 }
 
 // The tiny checkpoint of the tests, as a model of the canary's family.

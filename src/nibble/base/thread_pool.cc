@@ -11,7 +11,7 @@
 namespace nibble {
 namespace {
 
-constexpr int kSpins = 20'000;  // some tens of microseconds
+constexpr int kSpins = 1000;  // a pause takes 40 to 140 cycles: some tens of microseconds
 
 void pause_processor() {
 #if defined(__x86_64__)
