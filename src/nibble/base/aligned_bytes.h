@@ -1,5 +1,5 @@
-// Memory that is overwritten before it is read: large arrays of weights and caches, aligned for vectors. Large ones come
-// straight from the system, in huge pages where it gives them, and go back to it at once.
+// Memory that is overwritten before it is read: large arrays of weights and caches, aligned for vectors. Large ones
+// come straight from the system, in huge pages where it gives them, and go back to it at once.
 #pragma once
 
 #include <cstddef>

@@ -12,8 +12,8 @@ namespace nibble {
 
 struct BatchSequence {
   CachedSequence* cache = nullptr;
-  uint64_t first = 0;   // row of its first token among the batch's
-  uint64_t tokens = 0;  // in this pass
+  uint64_t first = 0;     // row of its first token among the batch's
+  uint64_t tokens = 0;    // in this pass
   uint64_t position = 0;  // of the first one: tokens that are in the cache
 
   uint64_t end() const { return position + tokens; }

@@ -100,8 +100,8 @@ void expect_same_bits(const std::vector<float>& got, const std::vector<float>& w
   EXPECT_EQ(std::memcmp(got.data(), wanted.data(), got.size() * sizeof(float)), 0) << what;
 }
 
-const char* const kDense[] = {"llama", "llama_gguf", "qwen3_moe", "gpt_oss", "gpt_oss_mxfp4", "deepseek_v3", "kimi_k2", "glm4_moe",
-                              "minimax_m2", "mixtral"};
+const char* const kDense[] = {"llama",       "llama_gguf", "qwen3_moe", "gpt_oss",    "gpt_oss_mxfp4",
+                              "deepseek_v3", "kimi_k2",    "glm4_moe",  "minimax_m2", "mixtral"};
 const char* const kRounded[] = {"qwen3_moe_int4", "qwen3_moe_nvfp4", "deepseek_v3_fp8"};
 
 std::string name_of(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
@@ -203,8 +203,8 @@ TEST_P(Invariance, streaming_changes_nothing) {
   for (size_t s = 0; s < 2; ++s) expect_same_bits(got[s], loaded.logits(sequences[s]), "streamed");
 }
 
-// What rounding activations to INT8, or keys and values to 16 and 8 bits, does to these logits. Caches on a dense model:
-// with experts a small change may choose another one.
+// What rounding activations to INT8, or keys and values to 16 and 8 bits, does to these logits. Caches on a dense
+// model: with experts a small change may choose another one.
 TEST(Engine, coarser_arithmetic_is_near) {
   const auto difference = [&](const char* name, const EngineOptions& options) {
     const Expected expected = expected_of(name);

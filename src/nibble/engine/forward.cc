@@ -108,7 +108,9 @@ void Forward::prepare_heads(const LayerSpec& layer, const GqaWeights& weights, u
 
 void Forward::store(uint64_t index, const Batch& batch, const float* keys, uint64_t key_stride, const float* values,
                     uint64_t value_stride) {
-  for (const BatchSequence& sequence : batch.sequences) sequence.cache->layer(index).reserve(sequence.end());
+  for (const BatchSequence& sequence : batch.sequences) {
+    sequence.cache->layer(index).reserve(sequence.position, sequence.end());
+  }
   for_tokens(batch, multiplier_.pool(), [&](uint64_t row, const BatchSequence& sequence, uint64_t position) {
     sequence.cache->layer(index).store(position, keys + row * key_stride, values + row * value_stride);
   });

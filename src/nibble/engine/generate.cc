@@ -14,9 +14,7 @@ constexpr uint64_t kPrefillTokens = 512;  // of a pass: bounds the memory of act
 
 class Stopwatch {
  public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -24,9 +22,9 @@ class Stopwatch {
 
 // Bytes of keys and values that attention reads for tokens [from, to) of a sequence, each once a token.
 uint64_t cache_read(const Engine& engine, uint64_t from, uint64_t to) {
-  const uint64_t element = engine.options().cache == CacheElement::kF32 ? 4
+  const uint64_t element = engine.options().cache == CacheElement::kF32    ? 4
                            : engine.options().cache == CacheElement::kBF16 ? 2
-                                                                            : 1;
+                                                                           : 1;
   const KvCache cache(engine.spec());
   uint64_t bytes = 0;
   for (uint64_t token = from; token < to; ++token) bytes += cache.read_bytes(token + 1, element);

@@ -1,6 +1,6 @@
-// The next token from logits: the largest, or drawn. Drawing is a choice of the largest as well, of log p + Gumbel noise
-// that depends on (seed, chain, position, token) alone: the same noise for two models makes their outputs comparable, and
-// nothing depends on the order in which tokens were drawn. Ties go to the lowest id.
+// The next token from logits: the largest, or drawn. Drawing is a choice of the largest as well, of log p + Gumbel
+// noise that depends on (seed, chain, position, token) alone: the same noise for two models makes their outputs
+// comparable, and nothing depends on the order in which tokens were drawn. Ties go to the lowest id.
 #pragma once
 
 #include <cstdint>

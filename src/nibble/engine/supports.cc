@@ -10,7 +10,7 @@
 namespace nibble {
 namespace {
 
-constexpr std::string_view kFamilies[] = {"deepseek_v3", "glm4_moe", "gpt_oss", "llama",
+constexpr std::string_view kFamilies[] = {"deepseek_v3", "glm4_moe", "gpt_oss",  "llama",
                                           "minimax_m2",  "mixtral",  "qwen3_moe"};
 
 std::string unsupported_layer(const ModelSpec& spec, const LayerSpec& layer) {

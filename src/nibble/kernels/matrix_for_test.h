@@ -24,9 +24,9 @@ struct RngForTest {
 
 // Formats that kernels have a layout for, one for each pair of element, scale type and way of sharing scales.
 inline std::vector<std::string> layout_formats_for_test() {
-  return {"mxfp4",       "nvfp4",         "int4-g16", "int4-g32", "int4-g48",  "int4-g64",
-          "int4-g128",   "int4-g32-asym", "q4_1", "int8-g32", "int8-g16", "fp8-block", "fp8-block16x32",
-          "fp8-channel", "fp8-tensor",    "mxfp8",    "bf16",     "f32"};
+  return {"mxfp4",          "nvfp4",         "int4-g16",   "int4-g32", "int4-g48", "int4-g64",
+          "int4-g128",      "int4-g32-asym", "q4_1",       "int8-g32", "int8-g16", "fp8-block",
+          "fp8-block16x32", "fp8-channel",   "fp8-tensor", "mxfp8",    "bf16",     "f32"};
 }
 
 // Random codes and scales, all finite, of ordinary size.

@@ -24,7 +24,8 @@ TEST(Pack, tiles_hold_what_decode_gives) {
         for (uint64_t col = 0; col < k; ++col) {
           const TileView tile(packed.matrix, row / kRowGroup, col / packed.layout.tile_cols);
           const uint64_t lane = row % kRowGroup, of_tile = col % packed.layout.tile_cols;
-          ASSERT_EQ(tile.value(lane, of_tile) * tile.scale(lane) + tile.min(lane), values[row * k + col]) << row << ", " << col;
+          ASSERT_EQ(tile.value(lane, of_tile) * tile.scale(lane) + tile.min(lane), values[row * k + col])
+              << row << ", " << col;
         }
       }
     }

@@ -47,8 +47,8 @@ struct WeightLayout {
   uint64_t tiles() const { return (k + tile_cols - 1) / tile_cols; }  // of a row group
   uint64_t padded_k() const { return tiles() * tile_cols; }
   uint64_t scale_bytes() const { return kRowGroup * scale_type_bytes(scale); }  // of a tile
-  uint64_t zero_bytes() const;  // of a tile
-  uint64_t code_bytes() const;  // of a tile
+  uint64_t zero_bytes() const;                                                  // of a tile
+  uint64_t code_bytes() const;                                                  // of a tile
   uint64_t tile_bytes() const { return scale_bytes() + zero_bytes() + code_bytes(); }
   uint64_t row_group_bytes() const { return tiles() * tile_bytes(); }
   uint64_t apart_scales() const;  // of a row group

@@ -50,7 +50,8 @@ class Weights {
  public:
   Weights(const OpBenchRequest& request, ThreadPool* pool) : format_(parse_format(request.format)) {
     const LayoutChoice choice = choose_layout(format_, request.op.n, request.op.k);
-    if (!choice.layout) throw Error("no kernel multiplies this format: " + choice.obstacle).value("format", format_.name);
+    if (!choice.layout)
+      throw Error("no kernel multiplies this format: " + choice.obstacle).value("format", format_.name);
     const EncodedMatrix pattern = random_rows(format_, std::min(kPatternRows, request.op.n), request.op.k, 1);
     const WeightLayout small = choose_layout(format_, pattern.rows, pattern.cols).layout.value();
     AlignedBytes packed(small.bytes());
@@ -77,7 +78,8 @@ class Weights {
  private:
   static void repeat(const WeightLayout& small, const std::byte* pattern, const WeightLayout& layout, std::byte* out) {
     const uint64_t groups = small.row_groups(), bytes = layout.row_group_bytes();
-    for (uint64_t g = 0; g < layout.row_groups(); ++g) std::memcpy(out + g * bytes, pattern + g % groups * bytes, bytes);
+    for (uint64_t g = 0; g < layout.row_groups(); ++g)
+      std::memcpy(out + g * bytes, pattern + g % groups * bytes, bytes);
     const uint64_t apart = layout.apart_scales();
     auto* to = reinterpret_cast<float*>(out + layout.apart_offset());
     const auto* from = reinterpret_cast<const float*>(pattern + small.apart_offset());

@@ -20,7 +20,7 @@ struct OpBenchRequest {
   std::string format;
   uint64_t tokens = 1;
   Arithmetics arithmetic;
-  double seconds = 0.5;  // of measuring
+  double seconds = 0.5;                 // of measuring
   uint64_t memory = uint64_t{1} << 30;  // that weights take at least: more than caches hold
 };
 
@@ -31,11 +31,12 @@ struct OpBenchRow {
   double seconds = 0;  // median of a run
   double bytes = 0;    // of weights as the format stores them, and flops, mean of a run
   double flops = 0;
-  double largest_error = 0;  // of some outputs against the reference kernel, as a share of the largest; 0: the same bits
+  double largest_error =
+      0;  // of some outputs against the reference kernel, as a share of the largest; 0: the same bits
 };
 
-// Weights are random, valid codes; experts are drawn anew for each run. std::bad_alloc if the memory cannot be had, Error
-// for a format that no kernel multiplies.
+// Weights are random, valid codes; experts are drawn anew for each run. std::bad_alloc if the memory cannot be had,
+// Error for a format that no kernel multiplies.
 OpBenchRow run_op_bench(const OpBenchRequest& request, ThreadPool* pool);
 
 // The least time of a run on a machine: reading, or multiplying at the peak of the arithmetic, and which of them it is.

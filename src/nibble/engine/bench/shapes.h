@@ -10,10 +10,10 @@
 namespace nibble {
 
 struct ShapeOp {
-  std::string name;        // "experts.gate_up"
-  uint64_t experts = 0;    // 0: one matrix
-  uint64_t top_k = 1;      // experts that a token goes to
-  uint64_t n = 0, k = 0;   // of one matrix
+  std::string name;       // "experts.gate_up"
+  uint64_t experts = 0;   // 0: one matrix
+  uint64_t top_k = 1;     // experts that a token goes to
+  uint64_t n = 0, k = 0;  // of one matrix
 };
 
 struct BenchShape {

@@ -77,17 +77,22 @@ CacheLayout cache_layout(const ModelSpec& spec, const LayerSpec& layer, CacheEle
   return layout;
 }
 
-void CachedLayer::reserve(uint64_t tokens) {
-  const uint64_t wanted = (tokens + kPageTokens - 1) / kPageTokens;
+void CachedLayer::reserve(uint64_t position, uint64_t end) {
+  const uint64_t wanted = (end + kPageTokens - 1) / kPageTokens;
   while (pages_.size() < wanted) {
     pages_.emplace_back(layout_.page_bytes());
     std::memset(pages_.back().data(), 0, layout_.page_bytes());
   }
+  if (layout_.window == 0) return;
+  // One page more is kept, for a draft that is taken back.
+  const uint64_t reached = layout_.window + kPageTokens;
+  const uint64_t gone = position < reached ? 0 : (position - reached) / kPageTokens;
+  for (; gone_pages_ < gone; ++gone_pages_) pages_[gone_pages_] = AlignedBytes();
 }
 
 void CachedLayer::store(uint64_t position, const float* keys, const float* values) {
   const uint64_t page = position / kPageTokens, slot = position % kPageTokens, size = layout_.element_bytes();
-  NIBBLE_CHECK(page < pages_.size());
+  NIBBLE_CHECK(page >= gone_pages_ && page < pages_.size());
   for (uint64_t h = 0; h < layout_.heads; ++h) {
     std::byte* at = head_of(page, h);
     const float* key = keys + h * layout_.key_dim;
@@ -112,10 +117,12 @@ void CachedLayer::store(uint64_t position, const float* keys, const float* value
 
 void CachedLayer::truncate(uint64_t position) {
   const uint64_t kept = (position + kPageTokens - 1) / kPageTokens;
-  if (kept < pages_.size()) pages_.resize(kept);
+  while (pages_.size() > kept) pages_.pop_back();
+  gone_pages_ = std::min<uint64_t>(gone_pages_, pages_.size());
 }
 
 void CachedLayer::load(uint64_t page, uint64_t head, float* keys, float* values) const {
+  NIBBLE_CHECK(page >= gone_pages_ && page < pages_.size());
   const std::byte* at = head_of(page, head);
   const auto* scales = reinterpret_cast<const float*>(at + layout_.key_bytes() + layout_.value_bytes());
   const bool scaled = layout_.scale_bytes() != 0;
@@ -141,7 +148,7 @@ void CachedLayer::load(uint64_t page, uint64_t head, float* keys, float* values)
   }
 }
 
-uint64_t CachedLayer::bytes() const { return pages_.size() * layout_.page_bytes(); }
+uint64_t CachedLayer::bytes() const { return (pages_.size() - gone_pages_) * layout_.page_bytes(); }
 
 CachedSequence::CachedSequence(const ModelSpec& spec, CacheElement element, std::optional<float> fixed_scale) {
   layers_.reserve(spec.layers.size());

@@ -4,8 +4,8 @@
 //   grouped-query   of each head keys (key_dim, 64), transposed for attention, and values (64, value_dim)
 //   latent (MLA)    one head; rows (64, rank + rope): keys are whole rows, values their first `rank` columns
 //
-// E4M3: one float32 scale for each token and head, of keys and of values: amax / 448 of that token alone (dynamic), or a
-// fixed one.
+// E4M3: one float32 scale for each token and head, of keys and of values: amax / 448 of that token alone (dynamic), or
+// a fixed one.
 #pragma once
 
 #include <cstdint>
@@ -43,12 +43,13 @@ class CachedLayer {
  public:
   explicit CachedLayer(const CacheLayout& layout) : layout_(layout) {}
 
-  // Stores token `position`: keys (heads, key_dim), values (heads, value_dim), which a latent layer takes from the keys.
-  // Positions come in order; a position that is there is overwritten. Pages that no later token's window reaches go.
-  // Thread-safe for different positions of pages that reserve() made.
-  void reserve(uint64_t tokens);
+  // Makes pages for tokens [position, end), and gives up those that no window from `position` on reaches.
+  void reserve(uint64_t position, uint64_t end);
+  // Stores token `position`: keys (heads, key_dim), values (heads, value_dim), which a latent layer takes from the
+  // keys. A position that is there is overwritten. Thread-safe for different positions of pages that reserve() made.
   void store(uint64_t position, const float* keys, const float* values);
-  // Forgets all from `position` on.
+  // Forgets all from `position` on. With a window, what it reached before `position` may be gone already: go on from
+  // there only if no more than a page was stored behind it.
   void truncate(uint64_t position);
 
   // Page and head as float32: keys (key_dim, 64) transposed, values (64, value_dim), at least the tokens up to `end`.
@@ -58,11 +59,10 @@ class CachedLayer {
   uint64_t bytes() const;
 
  private:
-  std::byte* head_of(uint64_t page, uint64_t head) const {
-    return pages_[page].data() + head * layout_.head_bytes();
-  }
+  std::byte* head_of(uint64_t page, uint64_t head) const { return pages_[page].data() + head * layout_.head_bytes(); }
   CacheLayout layout_;
   std::vector<AlignedBytes> pages_;
+  uint64_t gone_pages_ = 0;  // the first ones, given up
 };
 
 class CachedSequence {

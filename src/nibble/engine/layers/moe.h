@@ -36,10 +36,10 @@ class MlpRunner {
   Multiplier* multiplier_;
   uint64_t experts_read_ = 0;
   std::vector<float> gate_, up_, hidden_, result_, logits_;
-  std::vector<RoutedExpert> slots_;      // (T, k)
-  std::vector<uint64_t> expert_begin_;   // (E + 1): rows of each expert among the sorted slots
-  std::vector<uint32_t> token_of_row_;   // of each sorted slot
-  std::vector<uint64_t> row_of_slot_;    // of each (token, slot)
+  std::vector<RoutedExpert> slots_;     // (T, k)
+  std::vector<uint64_t> expert_begin_;  // (E + 1): rows of each expert among the sorted slots
+  std::vector<uint32_t> token_of_row_;  // of each sorted slot
+  std::vector<uint64_t> row_of_slot_;   // of each (token, slot)
   std::vector<Product> products_;
 };
 

@@ -10,9 +10,7 @@
 namespace nibble {
 namespace {
 
-double yarn_mscale(double factor, double mscale) {
-  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
-}
+double yarn_mscale(double factor, double mscale) { return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0; }
 
 // The column pair that turns `rotations` times over the original context.
 double correction_dim(const RopeSpec& rope, double rotations, double dim) {
@@ -72,10 +70,10 @@ RotaryTable::RotaryTable(const RopeSpec& rope, uint64_t width, bool whole) {
     apply_yarn(rope, &frequencies_);
     const bool both = rope.mscale != 0 && rope.mscale_all_dim != 0;
     const double stated = rope.attention_factor;
-    attention_factor_ = static_cast<float>(
-        stated != 0 ? stated
-        : both      ? yarn_mscale(rope.factor, rope.mscale) / yarn_mscale(rope.factor, rope.mscale_all_dim)
-                    : yarn_mscale(rope.factor, 1));
+    attention_factor_ = static_cast<float>(stated != 0 ? stated
+                                           : both      ? yarn_mscale(rope.factor, rope.mscale) /
+                                                        yarn_mscale(rope.factor, rope.mscale_all_dim)
+                                                  : yarn_mscale(rope.factor, 1));
   }
 }
 

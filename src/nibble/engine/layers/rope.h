@@ -28,8 +28,8 @@ class RotaryTable {
 // What multiplies the softmax's scale: YaRN with mscale_all_dim (DeepSeek), else 1.
 double rope_softmax_factor(const RopeSpec& rope);
 
-// Rotates the first 2 · half columns of a head in place; `interleaved`: pairs (2i, 2i + 1), which come out as halves (the
-// products of queries and keys are the same).
+// Rotates the first 2 · half columns of a head in place; `interleaved`: pairs (2i, 2i + 1), which come out as halves
+// (the products of queries and keys are the same).
 void rotate_head(float* head, const float* cos, const float* sin, uint64_t half, bool interleaved);
 
 }  // namespace nibble

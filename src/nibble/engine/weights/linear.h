@@ -33,8 +33,8 @@ struct Linear {
   bool present() const { return panel != nullptr; }
 };
 
-// The layout of `rows` of a stored weight's rows. Error naming file and tensor where no kernel multiplies the format, with
-// the `nibble quantize` command that converts it.
+// The layout of `rows` of a stored weight's rows. Error naming file and tensor where no kernel multiplies the format,
+// with the `nibble quantize` command that converts it.
 WeightLayout layout_of(const Checkpoint& checkpoint, const Weight& weight, uint64_t rows);
 
 // Rows row_begin, row_begin + stride … of a slice of a stored weight.

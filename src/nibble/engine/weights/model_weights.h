@@ -1,4 +1,5 @@
-// The weights of a model as its layers use them. By layer, so that a model may be held whole or streamed layer by layer.
+// The weights of a model as its layers use them. By layer, so that a model may be held whole or streamed layer by
+// layer.
 //
 // Letters as in the glossary. Matrices are (outputs, inputs); vectors are float32.
 #pragma once
@@ -13,7 +14,8 @@
 namespace nibble {
 
 struct GqaWeights {
-  Linear q, k, v, o;  // (heads · head_dim, H), (kv_heads · head_dim, H), (kv_heads · v_head_dim, H), (H, heads · v_head_dim)
+  Linear q, k, v,
+      o;  // (heads · head_dim, H), (kv_heads · head_dim, H), (kv_heads · v_head_dim, H), (H, heads · v_head_dim)
   std::vector<float> q_norm, k_norm;  // empty: none
   std::vector<float> sinks;           // (heads); empty: none
 };
@@ -34,7 +36,7 @@ struct MlpWeights {
 };
 
 struct MoeWeights {
-  Linear router;  // (E, H)
+  Linear router;                  // (E, H)
   std::vector<float> correction;  // (E): added for the choice alone; empty: none
   std::vector<MlpWeights> experts;
   MlpWeights shared;

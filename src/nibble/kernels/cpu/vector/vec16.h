@@ -1,6 +1,6 @@
 // Sixteen float32 lanes with the same results in every instruction set: one vector of AVX-512, two of AVX2, sixteen
-// scalars. Sources that include this are compiled once for each (vector_loops_*.cc); every function is inlined into them
-// and has internal linkage, so that no other code is ever linked against a copy made for a wider processor.
+// scalars. Sources that include this are compiled once for each (vector_loops_*.cc); every function is inlined into
+// them and has internal linkage, so that no other code is ever linked against a copy made for a wider processor.
 //
 // Only operations that IEEE 754 defines to the bit: sums, products, quotients, roots, fused multiply-add, comparisons.
 #pragma once
@@ -18,8 +18,8 @@
 namespace nibble {
 namespace {
 
-#define NIBBLE_LANES(EXPRESSION)                       \
-  Vec16 result;                                        \
+#define NIBBLE_LANES(EXPRESSION)                            \
+  Vec16 result;                                             \
   for (int i = 0; i < 16; ++i) result.lane[i] = EXPRESSION; \
   return result
 
@@ -58,8 +58,8 @@ NIBBLE_VEC Vec16 vec_from_bf16(const uint16_t* at) {
 struct Vec16 {
   __m256 v[2];
 };
-#define NIBBLE_HALVES(EXPRESSION)                          \
-  Vec16 result;                                            \
+#define NIBBLE_HALVES(EXPRESSION)                       \
+  Vec16 result;                                         \
   for (int i = 0; i < 2; ++i) result.v[i] = EXPRESSION; \
   return result
 NIBBLE_VEC Vec16 vec_set(float x) { NIBBLE_HALVES(_mm256_set1_ps(x)); }
@@ -71,21 +71,19 @@ NIBBLE_VEC Vec16 operator+(Vec16 a, Vec16 b) { NIBBLE_HALVES(_mm256_add_ps(a.v[i
 NIBBLE_VEC Vec16 operator-(Vec16 a, Vec16 b) { NIBBLE_HALVES(_mm256_sub_ps(a.v[i], b.v[i])); }
 NIBBLE_VEC Vec16 operator*(Vec16 a, Vec16 b) { NIBBLE_HALVES(_mm256_mul_ps(a.v[i], b.v[i])); }
 NIBBLE_VEC Vec16 operator/(Vec16 a, Vec16 b) { NIBBLE_HALVES(_mm256_div_ps(a.v[i], b.v[i])); }
-NIBBLE_VEC Vec16 vec_fma(Vec16 a, Vec16 b, Vec16 c) {
-  NIBBLE_HALVES(_mm256_fmadd_ps(a.v[i], b.v[i], c.v[i]));
-}
+NIBBLE_VEC Vec16 vec_fma(Vec16 a, Vec16 b, Vec16 c) { NIBBLE_HALVES(_mm256_fmadd_ps(a.v[i], b.v[i], c.v[i])); }
 NIBBLE_VEC Vec16 vec_max(Vec16 a, Vec16 b) { NIBBLE_HALVES(_mm256_max_ps(a.v[i], b.v[i])); }
 NIBBLE_VEC Vec16 vec_min(Vec16 a, Vec16 b) { NIBBLE_HALVES(_mm256_min_ps(a.v[i], b.v[i])); }
 NIBBLE_VEC Vec16 vec_exp2_whole(Vec16 n) {
-  NIBBLE_HALVES(_mm256_castsi256_ps(
-      _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.v[i]), _mm256_set1_epi32(127)), 23)));
+  NIBBLE_HALVES(
+      _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n.v[i]), _mm256_set1_epi32(127)), 23)));
 }
 NIBBLE_VEC Vec16 vec_choose_not_less(Vec16 x, Vec16 limit, Vec16 a, Vec16 b) {
   NIBBLE_HALVES(_mm256_blendv_ps(a.v[i], b.v[i], _mm256_cmp_ps(x.v[i], limit.v[i], _CMP_LT_OQ)));
 }
 NIBBLE_VEC Vec16 vec_from_bf16(const uint16_t* at) {
-  NIBBLE_HALVES(_mm256_castsi256_ps(_mm256_slli_epi32(
-      _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 8 * i))), 16)));
+  NIBBLE_HALVES(_mm256_castsi256_ps(
+      _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 8 * i))), 16)));
 }
 #undef NIBBLE_HALVES
 
@@ -104,10 +102,10 @@ NIBBLE_VEC Vec16 operator/(Vec16 a, Vec16 b) { NIBBLE_LANES(a.lane[i] / b.lane[i
 NIBBLE_VEC Vec16 vec_fma(Vec16 a, Vec16 b, Vec16 c) { NIBBLE_LANES(std::fma(a.lane[i], b.lane[i], c.lane[i])); }
 NIBBLE_VEC Vec16 vec_max(Vec16 a, Vec16 b) { NIBBLE_LANES(a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]); }
 NIBBLE_VEC Vec16 vec_min(Vec16 a, Vec16 b) { NIBBLE_LANES(a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]); }
-NIBBLE_VEC Vec16 vec_exp2_whole(Vec16 n) { 
+NIBBLE_VEC Vec16 vec_exp2_whole(Vec16 n) {
   // Not of NaN, which no integer is: the product with it is NaN whatever this gives.
   NIBBLE_LANES(n.lane[i] == n.lane[i] ? std::ldexp(1.0F, static_cast<int>(n.lane[i])) : 1.0F);
- }
+}
 NIBBLE_VEC Vec16 vec_choose_not_less(Vec16 x, Vec16 limit, Vec16 a, Vec16 b) {
   NIBBLE_LANES(x.lane[i] < limit.lane[i] ? b.lane[i] : a.lane[i]);
 }

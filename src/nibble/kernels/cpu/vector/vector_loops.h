@@ -20,7 +20,7 @@ struct AttentionState {
   const float* q = nullptr;                       // (rows, key_dim), times the softmax's scale
   float* largest = nullptr;                       // (rows): of the scores so far; starts at -inf, or at the row's sink
   float* sum = nullptr;                           // (rows): of e^(score - largest); starts at 0, or at 1 for the sink
-  float* out = nullptr;                           // (rows, value_dim): weighted sum of values, not yet divided; starts at 0
+  float* out = nullptr;  // (rows, value_dim): weighted sum of values, not yet divided; starts at 0
 };
 
 // Keys and values of one page and head.
@@ -34,9 +34,9 @@ struct VectorLoops {
   Isa isa = Isa::kScalar;
   // out = weight · (x / sqrt(mean(x²) + eps)); null weight: 1. out may be x.
   void (*rms_norm)(const float* x, const float* weight, uint64_t n, float eps, float* out);
-  void (*add)(float* x, const float* y, uint64_t n);                     // x += y
-  void (*multiply_add)(float a, const float* x, uint64_t n, float* y);   // y = fma(a, x, y)
-  void (*scale)(float* x, float a, uint64_t n);                          // x *= a
+  void (*add)(float* x, const float* y, uint64_t n);                    // x += y
+  void (*multiply_add)(float a, const float* x, uint64_t n, float* y);  // y = fma(a, x, y)
+  void (*scale)(float* x, float a, uint64_t n);                         // x *= a
   // out = gate / (1 + e^-gate) · up
   void (*silu_mul)(const float* gate, const float* up, uint64_t n, float* out);
   // g = min(gate, limit), u = clamp(up, -limit, limit); out = g / (1 + e^(-alpha g)) · (u + 1)

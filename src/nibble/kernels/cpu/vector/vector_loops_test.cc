@@ -188,8 +188,9 @@ std::vector<float> run_attention(const VectorLoops& loops, const AttentionCase& 
 }
 
 TEST(VectorLoops, attention_is_softmax_of_scores_times_values) {
-  for (const AttentionCase& c : {AttentionCase{1, 16, 16, 1, 0, 1, false}, AttentionCase{8, 64, 64, 3, 0, 150, true},
-                                 AttentionCase{5, 80, 80, 2, 37, 111, false}, AttentionCase{6, 24, 16, 4, 130, 256, true}}) {
+  for (const AttentionCase& c :
+       {AttentionCase{1, 16, 16, 1, 0, 1, false}, AttentionCase{8, 64, 64, 3, 0, 150, true},
+        AttentionCase{5, 80, 80, 2, 37, 111, false}, AttentionCase{6, 24, 16, 4, 130, 256, true}}) {
     std::vector<double> exact;
     const auto got = same_everywhere([&](const VectorLoops& loops) { return run_attention(loops, c, &exact); });
     for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], exact[i], 2e-6) << i;
