@@ -189,6 +189,7 @@ void plan_model(std::shared_ptr<const Subject> subject, Plan* plan) {
   refuse_all_rows(plan->rows);
   choose_gpus(request, is_about_first_row(*plan) ? plan->rows[0].size.weight_bytes : smallest(plan->rows), plan);
   std::vector<std::shared_ptr<const WeightGroups>> weights;
+  weights.reserve(rows.size());
   for (ModelRow& made : rows) weights.push_back(std::make_shared<const WeightGroups>(plan->subject->spec, made.items));
   rate_rows(weights, plan);
   if (plan->gpus_chosen) add_gpus(weights, plan);
