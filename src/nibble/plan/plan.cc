@@ -1,6 +1,8 @@
 #include "nibble/plan/plan.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "nibble/base/error.h"
@@ -241,6 +243,7 @@ void plan_model(std::shared_ptr<const Subject> subject, Plan* plan) {
   choose_gpus(request, plan);
   check_wires(plan);
   std::vector<std::shared_ptr<const WeightGroups>> weights;
+  weights.reserve(rows.size());
   for (ModelRow& made : rows) weights.push_back(std::make_shared<const WeightGroups>(plan->subject->spec, made.items));
   rate_rows(weights, plan);
   if (plan->gpus_chosen) add_gpus(weights, plan);
