@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "nibble/base/error.h"
 #include "nibble/base/file.h"
 #include "nibble/plan/launch.h"
@@ -82,7 +84,7 @@ TEST(ChosenRow, what_quantize_does_not_write_is_no_format) {
 
 class Folder : public ::testing::Test {
  protected:
-  std::string write(testing::TinyCheckpoint tiny) {
+  std::string write(const testing::TinyCheckpoint& tiny) {
     tiny.write(dir_.path());
     return dir_.path().string();
   }

@@ -1,10 +1,12 @@
 #include "nibble/plan/plan.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "nibble/base/error.h"
+#include "nibble/base/json.h"
 #include "nibble/base/strings.h"
 #include "nibble/numerics/published_formats.h"
 #include "nibble/plan/changes.h"

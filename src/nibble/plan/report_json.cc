@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "nibble/numerics/cache_types.h"
@@ -129,7 +128,7 @@ Json speculation_json(const Speculation& s) {
 // As many as anybody reads; the rest is a number.
 constexpr size_t kRefusedListed = 200;
 
-Json refused_json(const SearchResult& search) {
+void add_refused(const SearchResult& search, Json* json) {
   Json list = Json::array();
   for (const RefusedLayout& refused : search.refused) {
     if (list.size() >= kRefusedListed) break;
@@ -146,7 +145,8 @@ Json refused_json(const SearchResult& search) {
                     {"reason", fmt::format("needs {} bytes of {} a GPU", large.memory.total(), large.memory.capacity)},
                     {"missing_bytes", large.memory.total() - large.memory.capacity}});
   }
-  return list;
+  (*json)["refused_more"] = search.refused.size() + search.too_large.size() - list.size();
+  (*json)["refused"] = std::move(list);
 }
 
 void add_model(const Plan& plan, Json* json) {
@@ -185,9 +185,7 @@ void add_model(const Plan& plan, Json* json) {
     layouts.push_back(std::move(entry));
   }
   (*json)["layouts"] = std::move(layouts);
-  (*json)["refused"] = refused_json(plan.search);
-  const size_t refused = plan.search.refused.size() + plan.search.too_large.size();
-  (*json)["refused_more"] = refused - std::min(refused, kRefusedListed);
+  add_refused(plan.search, json);
   (*json)["decode"] = decode_json(plan);
   (*json)["prefill"] = prefill_json(plan.prefill);
   (*json)["prefill_by_scheme"] = Json::object();
