@@ -84,6 +84,21 @@ TEST(Exchange, domains_end_with_the_machine_unless_they_span_several) {
   EXPECT_EQ(domains("l40s", 16, 8), 2U);
 }
 
+void expect_not_quicker_over_several(const ModelSpec& spec, const Layout& layout, const Device& device) {
+  const Exchange one(spec, layout, device, layout.gpus());
+  for (const double tokens : {1.0, 64.0, 8192.0}) {
+    const double group = std::ceil(tokens / static_cast<double>(layout.dp));
+    for (const uint64_t machine : {1U, 2U, 4U, 8U}) {
+      SCOPED_TRACE(device.name + " " + layout.name() + " in machines of " + std::to_string(machine));
+      const Exchange several(spec, layout, device, machine);
+      EXPECT_GE(several.domains(), one.domains());
+      EXPECT_GE(several.all_reduce(group), one.all_reduce(group));
+      EXPECT_GE(several.experts(group, tokens), one.experts(group, tokens));
+      EXPECT_GE(several.stages(group), one.stages(group));
+    }
+  }
+}
+
 TEST(Exchange, several_machines_are_never_quicker_than_one) {
   for (const Device& device : devices()) {
     if (!device.has_wires()) continue;
@@ -92,21 +107,8 @@ TEST(Exchange, several_machines_are_never_quicker_than_one) {
       spec.hidden = 2048;
       spec.experts = experts;
       spec.experts_per_token = chosen;
-      for (const Layout& layout :
-           {Layout{16, 1, 1, 1}, Layout{4, 16, 1, 4}, Layout{1, 16, 1, 16}, Layout{8, 4, 2, 2}}) {
-        const Exchange one(spec, layout, device, layout.gpus());
-        for (const double tokens : {1.0, 64.0, 8192.0}) {
-          const double group = std::ceil(tokens / static_cast<double>(layout.dp));
-          for (const uint64_t machine : {1U, 2U, 4U, 8U}) {
-            SCOPED_TRACE(device.name + " " + layout.name() + " in machines of " + std::to_string(machine));
-            const Exchange several(spec, layout, device, machine);
-            EXPECT_GE(several.domains(), one.domains());
-            EXPECT_GE(several.all_reduce(group), one.all_reduce(group));
-            EXPECT_GE(several.experts(group, tokens), one.experts(group, tokens));
-            EXPECT_GE(several.stages(group), one.stages(group));
-          }
-        }
-      }
+      for (const Layout& layout : {Layout{16, 1, 1, 1}, Layout{4, 16, 1, 4}, Layout{1, 16, 1, 16}, Layout{8, 4, 2, 2}})
+        expect_not_quicker_over_several(spec, layout, device);
     }
   }
 }
