@@ -78,7 +78,8 @@ class Plan(CaseTest):
                           ("plan", "kimi-k2.5", "--reserve", "1.5"), ("plan", "kimi-k2.5", "--gpus", "0"),
                           ("plan", "kimi-k2.5", "--gpus", "8", "--tp", "3"), ("plan", "kimi-k2.5", "--kv", "int3"),
                           ("plan", "--total", "nan", "--active", "1"), ("plan", "kimi-k2.5", "--reserve", "nan"),
-                          ("plan", "kimi-k2.5", "--skew", "inf"), ("plan", "--total", "-5", "--active", "1")):
+                          ("plan", "kimi-k2.5", "--skew", "inf"), ("plan", "--total", "-5", "--active", "1"),
+                          ("plan", "kimi-k2.5", "--html", "")):
             outcome = self.nibble(*arguments, "--json")
             self.assertEqual(outcome.code, 2, arguments)
             self.assertIn("error", outcome.json, arguments)
@@ -95,6 +96,31 @@ class Plan(CaseTest):
         for text in ("", "{", "[]", "null", '{"model_type": ', "\xff"):
             path.write_bytes(text.encode("latin-1"))
             self.refused("plan", path, says=[str(path)])
+
+    def test_keys_that_no_formula_gives_are_not_guessed(self):
+        models = ROOT / "data" / "models"
+        for model, keys in (("gpt-oss-120b", ("head_dim", "num_key_value_heads")),
+                            ("qwen3-30b-a3b", ("num_key_value_heads",)),
+                            ("deepseek-v3", ("n_shared_experts", "first_k_dense_replace", "q_lora_rank"))):
+            config = json.loads((models / f"{model}.json").read_text())
+            for key in keys:
+                path = self.dir / "config.json"
+                path.write_text(json.dumps({name: value for name, value in config.items() if name != key}))
+                self.refused("plan", path, says=[f"`{key}`", str(path)])
+
+    def test_long_lists_of_refusals_end_with_a_number(self):
+        plan = self.done("plan", "kimi-k2.5", "--gpus", "1440").json
+        self.assertEqual(len(plan["refused"]), 200)
+        self.assertGreater(plan["refused_more"], 0)
+        self.assertEqual(self.done("plan", "kimi-k2.5", "--gpus", "8").json["refused_more"], 0)
+
+    def test_the_first_possible_format_is_planned(self):
+        plan = self.done("plan", "gpt-oss-120b", "--format", "int4-g128", "mxfp4", "--gpus", "1", "--emit", "vllm").json
+        self.assertEqual(plan["detail"], "mxfp4")
+        self.assertGreater(plan["per_gpu"]["weights"], 60e9)
+        plan = self.done("plan", "kimi-k2.5", "--format", "bf16", "int4-g32", "--gpus", "8", "--emit", "vllm").json
+        self.assertEqual((plan["detail"], plan["per_gpu"]["fits"]), ("int4-g32", True))
+        self.refused("plan", "gpt-oss-120b", "--format", "q4_k", "--emit", "vllm", says=["int4-gN"])
 
     def test_launch_configurations(self):
         vllm = self.done("plan", "kimi-k2.5", "--gpus", "8", "--tp", "8", "--ep", "8", "--emit", "vllm", "--kv", "fp8").json["launch"]

@@ -176,6 +176,7 @@ std::function<int()> setup_plan(CLI::App& app, CommonOptions& common) {
       ->check(CLI::IsMember({"vllm", "sglang"}))
       ->type_name("ENGINE");
   app.add_option("--html", args->html, "write the plan as a page with charts, too: one file, nothing from the network")
+      ->check([](const std::string& file) { return std::string(file.empty() ? "no file is named" : ""); })
       ->type_name("FILE");
   app.footer("Example:\n  nibble plan kimi-k2.5 --gpu h200 --gpus 8 --context 32768 --concurrency 64 --html plan.html");
   return [args, &common] { return run_plan(*args, common); };

@@ -1,6 +1,7 @@
 #include "nibble/hardware/device.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -59,6 +60,8 @@ constexpr std::array<Key<std::optional<MeasuredRange>>, 6> kRanges{{
     {"measured_disk_read", &Device::measured_disk_read, kDiskRate},
 }};
 constexpr const char* kExperts = "measured_experts";
+constexpr const char* kSpans = "link_spans_machines";
+constexpr std::array<std::string_view, 6> kSchemeNames{"w16a16", "w8a16", "w8a8", "w4a16", "w4a8", "w4a4"};
 constexpr std::array<const char*, 6> kTexts{"name", "title", "aliases", "kind", "architecture", "notes"};
 
 class DeviceReader {
@@ -69,7 +72,7 @@ class DeviceReader {
       const auto is_key = [&](const auto& known) { return key == known.name; };
       return std::find(kTexts.begin(), kTexts.end(), key) != kTexts.end() || is_key(kMemoryKey) || is_key(kDomainKey) ||
              std::any_of(kFigures.begin(), kFigures.end(), is_key) ||
-             std::any_of(kRanges.begin(), kRanges.end(), is_key) || key == kExperts;
+             std::any_of(kRanges.begin(), kRanges.end(), is_key) || key == kExperts || key == kSpans;
     });
   }
 
@@ -82,11 +85,17 @@ class DeviceReader {
     read_whole(kMemoryKey);
     for (const auto& key : kFigures) device_.*key.member = read_value(member(key.name, "value"), key.name, key.bounds);
     read_whole(kDomainKey);
+    read_spans();
     for (const auto& key : kRanges) read_range(key);
     read_experts();
     device_.notes = texts("notes");
     if (device_.link_domain > 1 && device_.link_bandwidth == 0)
       throw refuse("a domain of several devices needs `link_bandwidth`").value("link_domain", device_.link_domain);
+    // A unit slipped in one of the two, which would make floors longer than what was measured.
+    if (device_.measured_read && device_.measured_read->high > device_.memory_bandwidth)
+      throw refuse("`measured_read` is above `memory_bandwidth`")
+          .value("measured_read", device_.measured_read->high)
+          .value("memory_bandwidth", device_.memory_bandwidth);
     return std::move(device_);
   }
 
@@ -171,6 +180,15 @@ class DeviceReader {
     device_.*key.member = static_cast<uint64_t>(value);  // exact: the bounds end far below 2^53
   }
 
+  // Left out where a domain lies in one machine.
+  void read_spans() {
+    if (json_member(json_, kSpans) == nullptr) return;
+    const Json& value = required(member(kSpans, "value"), "value", "link_spans_machines.value");
+    if (!value.is_boolean())
+      throw refuse("`link_spans_machines.value` should be true or false").value("value", value.dump().substr(0, 80));
+    device_.link_spans_machines = value.get<bool>();
+  }
+
   void read_range(const Key<std::optional<MeasuredRange>>& key) {
     if (json_member(json_, key.name) == nullptr) return;
     const Json& figure = member(key.name, "low", "high");
@@ -185,15 +203,24 @@ class DeviceReader {
     device_.*key.member = range;
   }
 
+  // Of a known scheme, behind the row before it.
+  bool in_order(const MeasuredExperts& row) const {
+    if (std::find(kSchemeNames.begin(), kSchemeNames.end(), row.scheme) == kSchemeNames.end()) return false;
+    const auto& rows = device_.measured_experts;
+    if (!rows.empty() && rows.back().scheme == row.scheme) return rows.back().tokens < row.tokens;
+    return std::none_of(rows.begin(), rows.end(), [&](const auto& other) { return other.scheme == row.scheme; });
+  }
+
   // {"shares": [[scheme, tokens, low, high], …], "source": …}, by scheme and ascending tokens.
   void read_experts() {
     if (json_member(json_, kExperts) == nullptr) return;
     const Json& shares = required(member(kExperts, "shares"), "shares", "measured_experts.shares");
     const auto refuse_row = [&](const Json& row) {
       throw refuse(
-          "an entry of `measured_experts` should be [scheme, tokens, low, high], shares above 0 and up to 1, "
-          "tokens ascending")
-          .value("entry", row.dump().substr(0, 80));
+          "an entry of `measured_experts` should be [scheme, tokens, low, high]: rows of a scheme together, tokens "
+          "ascending, shares above 0 and up to 1")
+          .value("entry", row.dump().substr(0, 80))
+          .value("schemes", fmt::format("{}", fmt::join(kSchemeNames, " ")));
     };
     if (!shares.is_array()) refuse_row(shares);
     for (const Json& row : shares) {
@@ -202,10 +229,8 @@ class DeviceReader {
       if (!typed) refuse_row(row);
       MeasuredExperts made{
           row[0].get<std::string>(), row[1].get<uint64_t>(), {row[2].get<double>(), row[3].get<double>()}};
-      const bool later = device_.measured_experts.empty() || device_.measured_experts.back().scheme != made.scheme ||
-                         device_.measured_experts.back().tokens < made.tokens;
       const bool share = made.share.low > 0 && made.share.low <= made.share.high && made.share.high <= 1;
-      if (!later || !share || made.tokens == 0) refuse_row(row);
+      if (!in_order(made) || !share || made.tokens == 0) refuse_row(row);
       device_.measured_experts.push_back(std::move(made));
     }
   }
@@ -222,6 +247,12 @@ std::string source_of(const Device& device, const char* key) {
 
 }  // namespace
 
+uint64_t Device::linked(uint64_t per_machine) const {
+  if (link_bandwidth <= 0) return 1;
+  if (link_spans_machines) return link_domain;
+  return link_domain == 1 ? per_machine : std::min(link_domain, per_machine);
+}
+
 Device parse_device(const Json& json, const std::string& source_name) { return DeviceReader(json, source_name).read(); }
 
 Json device_json(const Device& device) {
@@ -237,7 +268,9 @@ Json device_json(const Device& device) {
   add(kMemoryKey);
   for (const auto& key : kFigures) {
     add(key);
-    if (key.member == &Device::link_bandwidth) add(kDomainKey);  // belongs beside it
+    if (key.member != &Device::link_bandwidth) continue;
+    add(kDomainKey);  // belongs beside it
+    if (device.link_spans_machines) json[kSpans] = {{"value", true}, {"source", source_of(device, kSpans)}};
   }
   for (const auto& key : kRanges) {
     const auto& range = device.*key.member;

@@ -51,9 +51,10 @@ struct Device {
   // To the other devices of its domain: NVLink, Infinity Fabric. In a domain of one, the bus to its host (PCIe), over
   // which it also reaches other cards; 0 if it has none.
   double link_bandwidth = 0;
-  uint64_t link_domain = 1;  // devices that reach each other at that rate
-  double link_latency = 0;   // seconds, of one small message
-  double nic_bandwidth = 0;  // its share of the network cards of the usual machine; 0: none
+  uint64_t link_domain = 1;          // devices that reach each other at that rate
+  bool link_spans_machines = false;  // a domain is no part of a machine: its devices sit in several (NVL72)
+  double link_latency = 0;           // seconds, of one small message
+  double nic_bandwidth = 0;          // its share of the network cards of the usual machine; 0: none
   double nic_latency = 0;
   // Measured here or by us on such a device; absent: not measured. Predictions become intervals with them.
   std::optional<MeasuredRange> measured_read, measured_f32, measured_bf16, measured_e4m3, measured_int8,
@@ -63,6 +64,11 @@ struct Device {
   std::map<std::string, std::string> sources;
   std::vector<std::string> notes;
   friend bool operator==(const Device&, const Device&) = default;
+
+  // Devices that reach each other over links, in machines of so many: no more than the domain has, and no more than the
+  // machine unless domains span several. Those in a domain of one share their machine's bus; 1 without links.
+  uint64_t linked(uint64_t per_machine) const;
+  bool has_wires() const { return link_bandwidth > 0 || nic_bandwidth > 0; }
 };
 
 // The catalog, sorted by name. Parsed once.

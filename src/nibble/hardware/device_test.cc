@@ -222,6 +222,40 @@ TEST(ParseDevice, NumbersOutOfRange) {
             "`measured_bf16.low` is out of range");
 }
 
+TEST(ParseDevice, MeasuredAbovePossible) {
+  EXPECT_EQ(refusal([](Json& json) { json["memory_bandwidth"]["value"] = 4.5e12; }).message(),
+            "`measured_read` is above `memory_bandwidth`");
+}
+
+TEST(ParseDevice, RowsOfMeasuredExperts) {
+  const auto refused = [](const Json& row) {
+    return refusal([&](Json& json) { json["measured_experts"]["shares"].push_back(row); }).message();
+  };
+  EXPECT_THAT(refused({"w4a17", 1, 0.5, 0.6}), HasSubstr("an entry of `measured_experts`"));
+  EXPECT_THAT(refused({"w16a16", 16384, 0.5, 0.6}), HasSubstr("rows of a scheme together"));  // after other schemes
+  EXPECT_THAT(refused({"w8a8", 1, 0.5, 1.1}), HasSubstr("up to 1"));
+}
+
+TEST(ParseDevice, DomainsThatSpanMachines) {
+  EXPECT_FALSE(find_device("h200").link_spans_machines);
+  const Device& gb200 = find_device("gb200");
+  EXPECT_TRUE(gb200.link_spans_machines);
+  EXPECT_EQ(parse_device(device_json(gb200), "again"), gb200);
+  EXPECT_EQ(refusal([](Json& json) { json["link_spans_machines"] = {{"value", 1}, {"source", "me"}}; }).message(),
+            "`link_spans_machines.value` should be true or false");
+  EXPECT_EQ(refusal([](Json& json) { json["link_spans_machines"] = {{"value", true}}; }).message(),
+            "the description of a device lacks `link_spans_machines.source`");
+}
+
+TEST(Devices, LinksEndWithTheDomainOrTheMachine) {
+  EXPECT_EQ(find_device("h200").linked(8), 8U);
+  EXPECT_EQ(find_device("h200").linked(4), 4U);
+  EXPECT_EQ(find_device("h200").linked(16), 8U);
+  EXPECT_EQ(find_device("gb200").linked(4), 72U);
+  EXPECT_EQ(find_device("rtx4090").linked(8), 8U);
+  EXPECT_EQ(find_device("gb10").linked(8), 1U);
+}
+
 TEST(DeviceJson, FiguresWithoutASource) {
   Device device = find_device("t4");
   device.sources.erase("int8_flops");

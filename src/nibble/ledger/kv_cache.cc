@@ -138,20 +138,31 @@ uint64_t KvCache::bytes_per_sequence(uint64_t element_bytes) const {
   return bytes;
 }
 
-uint64_t KvLayer::bytes(uint64_t tokens, uint64_t element_bytes) const {
+uint64_t KvLayer::index_bytes(uint64_t tokens, uint64_t element_bytes) const {
+  return tokens / tokens_per_index_entry * index_elements * element_bytes;
+}
+
+uint64_t KvLayer::bytes(uint64_t tokens, uint64_t element_bytes) const { return rank_bytes(tokens, element_bytes, 1); }
+
+uint64_t KvLayer::rank_bytes(uint64_t tokens, uint64_t element_bytes, uint64_t tp) const {
   uint64_t kept = 0;
   if (stored) kept += tokens / tokens_per_entry * elements;
   if (window_stored) kept += std::min(tokens, window) * window_elements;
-  if (index_stored) kept += tokens / tokens_per_index_entry * index_elements;
-  return kept * element_bytes + state_bytes;
+  const uint64_t index = index_stored ? index_bytes(tokens, element_bytes) : 0;
+  return ceil_div(kept * element_bytes + state_bytes, std::min(heads, tp)) + index;
 }
 
 uint64_t KvLayer::read_bytes(uint64_t tokens, uint64_t element_bytes) const {
   uint64_t entries = tokens / tokens_per_entry;
   if (chosen != 0) entries = std::min(entries, chosen);
-  const uint64_t read = entries * elements + std::min(tokens, window) * window_elements +
-                        tokens / tokens_per_index_entry * index_elements;
-  return read * element_bytes + 2 * state_bytes;
+  const uint64_t read = entries * elements + std::min(tokens, window) * window_elements;
+  return read * element_bytes + 2 * state_bytes + index_bytes(tokens, element_bytes);
+}
+
+double KvLayer::rank_read_bytes(uint64_t tokens, uint64_t element_bytes, uint64_t tp) const {
+  const uint64_t index = index_bytes(tokens, element_bytes);
+  const uint64_t shared = read_bytes(tokens, element_bytes) - index;
+  return static_cast<double>(shared) / static_cast<double>(std::min(heads, tp)) + static_cast<double>(index);
 }
 
 uint64_t KvCache::bytes(uint64_t tokens, uint64_t element_bytes) const {

@@ -32,11 +32,18 @@ struct KvLayer {
   uint64_t state_bytes = 0;  // of fixed size, whatever the cache's type
   // False: an earlier layer keeps them; this one reads them again.
   bool stored = true, index_stored = true, window_stored = true;
-  // Heads that tensor parallelism can share out; 1: every GPU holds and reads all of it.
+  // Heads that tensor parallelism can share out; 1: every GPU holds and reads all of it. The indexer's keys belong to
+  // no head: every GPU holds and reads all of them.
   uint64_t heads = 1;
 
   uint64_t bytes(uint64_t tokens, uint64_t element_bytes) const;       // of one sequence, all heads
   uint64_t read_bytes(uint64_t tokens, uint64_t element_bytes) const;  // by one new token
+  // The same on one of `tp` GPUs that share out the heads.
+  uint64_t rank_bytes(uint64_t tokens, uint64_t element_bytes, uint64_t tp) const;
+  double rank_read_bytes(uint64_t tokens, uint64_t element_bytes, uint64_t tp) const;
+
+ private:
+  uint64_t index_bytes(uint64_t tokens, uint64_t element_bytes) const;
 };
 
 class KvCache {

@@ -41,6 +41,23 @@ TEST(KvCache, an_indexer_reads_what_it_chose_and_all_of_its_own_keys) {
   EXPECT_EQ(cache.read_bytes(1000, 1), 1000U * (576 + 128));
 }
 
+// Four heads over four GPUs; the indexer's keys are no head's.
+TEST(KvCache, every_gpu_holds_and_reads_all_of_the_indexers_keys) {
+  ModelSpec spec;
+  spec.layers.resize(1);
+  spec.layers[0].indexer = true;
+  spec.heads = 64;
+  spec.kv_heads = 4;
+  spec.head_dim = 128;
+  spec.indexer = {4, 128, 2048};
+  const KvCache cache(spec);
+  const KvLayer& layer = cache.layers()[0];
+  EXPECT_EQ(layer.bytes(10'000, 2), 10'000U * (2 * 4 * 128 + 128) * 2);
+  EXPECT_EQ(layer.rank_bytes(10'000, 2, 4), 10'000U * (2 * 128 + 128) * 2);
+  EXPECT_EQ(layer.rank_bytes(10'000, 2, 8), 10'000U * (2 * 128 + 128) * 2);
+  EXPECT_EQ(layer.rank_read_bytes(10'000, 2, 4), 2048 * 2 * 128 * 2 + 10'000 * 128 * 2);
+}
+
 TEST(KvCache, a_state_does_not_grow) {
   ModelSpec spec;
   spec.layers.resize(1);

@@ -15,6 +15,10 @@ struct Layout {
 
   uint64_t stage_gpus() const { return tp * dp; }
   uint64_t gpus() const { return tp * dp * pp; }
+  // Without dealing out, every dp group has all experts of its own.
+  bool copies_experts() const { return ep == 1 && dp > 1; }
+  // That hold one copy of a layer's experts between them.
+  uint64_t expert_gpus() const { return ep == 1 ? tp : stage_gpus(); }
   uint64_t expert_parts() const { return ep == 1 ? tp : stage_gpus() / ep; }
   std::string name() const;  // "TP 8", "TP 4 x EP 8 x DP 2", "one GPU"
   friend bool operator==(const Layout&, const Layout&) = default;

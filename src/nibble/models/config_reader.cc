@@ -52,6 +52,12 @@ bool ConfigReader::has(const char* key) const {
   return it != object_->end() && !it->is_null();
 }
 
+void ConfigReader::require_each(Keys keys) const {
+  for (const char* key : keys) {
+    if (!object_->contains(key)) missing({key});
+  }
+}
+
 ConfigReader ConfigReader::section(const char* key) const {
   auto found = maybe_section(key);
   if (!found) missing({key});

@@ -46,6 +46,9 @@ class ConfigReader {
   // Finite numbers above 0; one alone is a list of one.
   std::optional<std::vector<double>> positives(const char* key) const;
   bool has(const char* key) const;
+  // Error at the first of these keys that is absent (null is there): those for which the field's own library has a
+  // default that no formula gives, so that leaving them out means its author's model and hardly this one.
+  void require_each(Keys keys) const;
 
   // An Error about this file; the caller adds values and a way out.
   Error refuse(const std::string& message) const;

@@ -33,6 +33,7 @@ class Proposer {
     larger_devices();
     try_request("--reserve 0.1", plan_.request.reserve > 0.1, [](PlanRequest* request) { request->reserve = 0.1; });
     more_of_larger_devices();
+    lighter_loads();
     return std::move(changes_);
   }
 
@@ -46,6 +47,8 @@ class Proposer {
   }
   std::optional<LayoutPlan> fits(const PlanRequest& request, const Device& device, uint64_t gpus,
                                  const WeightGroups& weights) const {
+    if (gpus > 1 && !device.has_wires()) return std::nullopt;
+    if (!any_layout_fits(*plan_.subject, weights, device, request, gpus)) return std::nullopt;
     const double flops = plan_.scheme ? scheme_peak(*plan_.scheme, device) : 0;
     auto found = search_layouts(*plan_.subject, weights, device, request, gpus, flops);
     if (found.plans.empty()) return std::nullopt;
@@ -123,8 +126,10 @@ class Proposer {
 
   void more_gpus() { more_of(plan_.device, ""); }
 
-  // The fewest GPUs, doubling, on which it fits: "--gpu NAME " goes before them for another device.
-  void more_of(const Device& device, const std::string& option) {
+  // The fewest of the usual numbers of GPUs above this one on which it fits: "--gpu NAME " goes before them for another
+  // device.
+  void more_of(const Device& device, const std::string& option) { more_of(device, option, plan_.request); }
+  void more_of(const Device& device, const std::string& option, PlanRequest free) {
     if (enough()) return;
     if (!plan_.subject) {
       FormatRow row = plan_.rows[plan_.detail];
@@ -132,9 +137,9 @@ class Proposer {
       changes_.push_back({fmt::format("{}--gpus {}", option, row.min_gpus), "the weights fit"});
       return;
     }
-    PlanRequest free = plan_.request;
     free.tp = free.ep = free.pp = free.dp = std::nullopt;
-    for (uint64_t gpus = plan_.gpus * 2; gpus <= most_gpus(plan_.request.gpus_per_machine); gpus *= 2) {
+    const uint64_t machine = plan_.request.gpus_per_machine;
+    for (uint64_t gpus = next_gpus(plan_.gpus, machine); gpus <= most_gpus(machine); gpus = next_gpus(gpus, machine)) {
       const auto made = fits(free, device, gpus);
       if (made) return add(fmt::format("{}--gpus {}{}", option, gpus, layout_options(made->layout)), *made);
     }
@@ -170,6 +175,29 @@ class Proposer {
     for (const Device& device : devices()) {
       if (!enough() && is_larger(device)) more_of(device, fmt::format("--gpu {} ", device.name));
     }
+  }
+
+  // Where no option alone is enough: less of the load together, as it stands and on more GPUs.
+  void lighter_loads() {
+    if (!plan_.subject) return;
+    PlanRequest light = plan_.request;
+    std::string options;
+    const auto change = [&](const std::string& option, bool lighter, auto set) {
+      if (!lighter || enough()) return;
+      set();
+      options += (options.empty() ? "" : " ") + option;
+      const bool combined = options.find(" --") != std::string::npos;
+      if (const auto made = fits(light, plan_.device, plan_.gpus); made && combined)
+        add(options, *made);
+      else
+        more_of(plan_.device, options + " ", light);
+    };
+    const CacheType& smallest = *std::ranges::min_element(cache_types(), {}, &CacheType::element_bytes);
+    change(fmt::format("--kv {}", smallest.name), smallest.element_bytes < light.kv_element_bytes,
+           [&] { light.kv_element_bytes = smallest.element_bytes; });
+    change("--concurrency 1", light.concurrency > 1, [&] { light.concurrency = 1; });
+    change("--context 4096", light.context > 4096, [&] { light.context = 4096; });
+    change("--reserve 0.1", light.reserve > 0.1, [&] { light.reserve = 0.1; });
   }
 
   const Plan& plan_;

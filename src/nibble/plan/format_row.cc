@@ -1,5 +1,7 @@
 #include "nibble/plan/format_row.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "nibble/base/checked_math.h"
@@ -38,6 +40,11 @@ uint64_t usual_gpus(double bytes, double usable, uint64_t gpus_per_machine) {
     if (gpus >= needed) return gpus;
   }
   return std::max<uint64_t>(1, ceil_div(needed, gpus_per_machine)) * gpus_per_machine;
+}
+
+uint64_t next_gpus(uint64_t gpus, uint64_t gpus_per_machine) {
+  if (gpus < gpus_per_machine) return std::min(std::bit_floor(gpus) * 2, gpus_per_machine);
+  return std::bit_floor(gpus / gpus_per_machine) * 2 * gpus_per_machine;
 }
 
 uint64_t most_gpus(uint64_t gpus_per_machine) { return std::min<uint64_t>(64 * gpus_per_machine, 4096); }

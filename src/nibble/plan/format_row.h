@@ -45,6 +45,9 @@ double usable_bytes(const Device& device, double reserve);
 // The fewest of 1, 2, 4 … up to a machine, then whole machines, that hold so many bytes of weights.
 uint64_t usual_gpus(double bytes, double usable, uint64_t gpus_per_machine);
 
+// The next larger one of these numbers: the power of two, up to a machine, or twice the machines.
+uint64_t next_gpus(uint64_t gpus, uint64_t gpus_per_machine);
+
 // The most that are tried where a number of GPUs is searched for: 64 machines, and no more than 4,096.
 uint64_t most_gpus(uint64_t gpus_per_machine);
 

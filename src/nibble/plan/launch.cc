@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "nibble/base/checked_math.h"
 #include "nibble/base/error.h"
 #include "nibble/base/strings.h"
 #include "nibble/numerics/cache_types.h"
@@ -11,17 +13,27 @@
 namespace nibble {
 namespace {
 
-// Share of the memory that an engine may fill: everything but the graphs and the driver's own.
-double memory_share(const Plan& plan) {
-  const MemoryPlan& memory = plan.chosen->memory;
-  const auto graphs = static_cast<double>(memory.graphs);
-  return std::clamp(1 - graphs / static_cast<double>(memory.capacity) - 0.05, 0.1, 0.95);
+// The share of the memory that an engine is told to fill, when it takes `outside` bytes beside that: what is left, less
+// a twentieth for the driver and what nobody counts, but never less than what the plan puts inside.
+double memory_share(const MemoryPlan& memory, uint64_t outside) {
+  const auto capacity = static_cast<double>(memory.capacity);
+  const double inside = static_cast<double>(memory.total() - memory.reserve - outside) / capacity;
+  const double left = 1 - static_cast<double>(outside) / capacity;
+  return std::clamp(std::floor((left - 0.05) * 1000) / 1000, std::min(std::ceil(inside * 1000) / 1000, left), left);
+}
+
+// vLLM's share holds all but the captured graphs.
+double vllm_share(const MemoryPlan& memory) { return memory_share(memory, memory.graphs); }
+
+// SGLang's share holds weights and cache alone.
+double sglang_share(const MemoryPlan& memory) {
+  return memory_share(memory, memory.activations + memory.workspace + memory.communication + memory.graphs);
 }
 
 // The weights as they lie there, not those that quantize would make of them.
 bool is_source(const Plan& plan) {
   const FormatRow& row = plan.rows[plan.detail];
-  return row.format == "released" || (plan.subject->released.empty() && plan.detail_is_dense);
+  return row.format == "released" || (plan.detail_is_dense && plan.subject->is_plain());
 }
 
 std::string model_of(const Plan& plan) {
@@ -40,7 +52,7 @@ std::string comment(const Plan& plan, const char* command) {
     text += "# `model`: put the folder of the checkpoint, or its name on the hub, in place of this name.\n";
   if (plan.gpus > request.gpus_per_machine)
     text += fmt::format("# {} machines: start it on each, with the engine's own options for the first one's address.\n",
-                        (plan.gpus + request.gpus_per_machine - 1) / request.gpus_per_machine);
+                        ceil_div(plan.gpus, request.gpus_per_machine));
   for (const std::string& note : plan.notes) text += fmt::format("# {}\n", printable(note));
   return text;
 }
@@ -75,8 +87,8 @@ std::string vllm(const Plan& plan) {
   if (layout.dp > 1) text += fmt::format("data-parallel-size: {}\n", layout.dp);
   if (layout.ep > 1) text += "enable-expert-parallel: true\n";
   text += fmt::format("max-model-len: {}\nmax-num-seqs: {}\nmax-num-batched-tokens: {}\n", request.context,
-                      (sequences_of(plan) + layout.dp - 1) / layout.dp, kPrefillChunk);
-  text += fmt::format("gpu-memory-utilization: {:.2f}\n", memory_share(plan));
+                      ceil_div(sequences_of(plan), layout.dp), kPrefillChunk);
+  text += fmt::format("gpu-memory-utilization: {:.3f}\n", vllm_share(plan.chosen->memory));
   if (const auto type = cache_type(request); !type.vllm.empty()) text += fmt::format("kv-cache-dtype: {}\n", type.vllm);
   if (request.draft != 0 && plan.subject->counts.mtp != 0)
     text +=
@@ -94,10 +106,11 @@ std::string sglang(const Plan& plan) {
   if (layout.dp > 1) text += fmt::format("dp-size: {}\nenable-dp-attention: true\n", layout.dp);
   if (layout.ep > 1) text += fmt::format("ep-size: {}\n", layout.ep);
   if (plan.gpus > request.gpus_per_machine)
-    text += fmt::format("nnodes: {}\n", (plan.gpus + request.gpus_per_machine - 1) / request.gpus_per_machine);
+    text += fmt::format("nnodes: {}\n", ceil_div(plan.gpus, request.gpus_per_machine));
+  // It divides its requests by dp-size, and rounds down.
   text += fmt::format("context-length: {}\nmax-running-requests: {}\nchunked-prefill-size: {}\n", request.context,
-                      sequences_of(plan), kPrefillChunk);
-  text += fmt::format("mem-fraction-static: {:.2f}\n", memory_share(plan));
+                      ceil_div(sequences_of(plan), layout.dp) * layout.dp, kPrefillChunk);
+  text += fmt::format("mem-fraction-static: {:.3f}\n", sglang_share(plan.chosen->memory));
   if (const auto type = cache_type(request); !type.sglang.empty())
     text += fmt::format("kv-cache-dtype: {}\n", type.sglang);
   if (request.draft != 0 && plan.subject->counts.mtp != 0)
@@ -119,6 +132,11 @@ bool can_launch(Engine engine, const Layout& layout, bool has_experts) {
 std::string launch_config(const Plan& plan, Engine engine) {
   if (!plan.subject)
     throw Error("a launch configuration needs a model").way_out("name a checkpoint instead of --total and --active");
+  if (plan.device.kind == DeviceKind::kCpu)
+    throw Error("launch configurations are for GPUs")
+        .value("device", plan.device.name)
+        .way_out("name a GPU with --gpu")
+        .way_out("run the same command without --emit");
   if (plan.search.plans.empty() || !plan.chosen)
     throw Error("no layout fits, so there is nothing to launch")
         .way_out("run the same command without --emit: it says what is missing and what would fit");

@@ -13,7 +13,7 @@ namespace nibble {
 bool can_launch(Engine engine, const Layout& layout, bool has_experts);
 
 // A YAML file for `vllm serve --config FILE` or `python -m sglang.launch_server --config FILE`, of the plan's layout.
-// Error if the plan has none that fits.
+// Error if the plan has none that fits, and for CPUs.
 std::string launch_config(const Plan& plan, Engine engine);
 
 }  // namespace nibble

@@ -34,6 +34,8 @@ LayoutRules::LayoutRules(const ModelSpec& spec, const WeightGroups& weights)
   for (const LayerSpec& layer : spec.layers) {
     if (layer.attention == AttentionKind::kLinear) {
       heads.insert({"heads of linear attention", spec.linear.heads});
+      // A single one is copied; of several every GPU needs those of its own heads.
+      if (spec.linear.key_heads > 1) heads.insert({"key heads of linear attention", spec.linear.key_heads});
     } else if (layer.attention != AttentionKind::kNone) {
       const AttentionShape shape = spec.attention_shape(layer);
       heads.insert({"attention heads", shape.heads});

@@ -103,5 +103,19 @@ TEST(Legality, key_value_heads_are_copied_where_there_are_too_few) {
   EXPECT_FALSE(LayoutRules(spec, WeightGroups(spec, items)).check({4, 1, 1, 1}).empty());
 }
 
+// Of 64 heads of linear attention every four share one of 16 keys.
+TEST(Legality, key_heads_of_linear_attention_must_divide) {
+  ModelSpec spec = moe_spec(64);
+  spec.heads = spec.kv_heads = 64;
+  spec.layers[1].attention = AttentionKind::kLinear;
+  spec.linear = {64, 16, 128, 128, 4};
+  EXPECT_THAT(LayoutRules(spec, WeightGroups(spec, {})).check({16, 1, 1, 1}), IsEmpty());
+  const auto refusals = LayoutRules(spec, WeightGroups(spec, {})).check({32, 1, 1, 1});
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].reason, HasSubstr("16 key heads of linear attention cannot be divided by TP 32"));
+  spec.linear.key_heads = 1;  // a single one is copied
+  EXPECT_THAT(LayoutRules(spec, WeightGroups(spec, {})).check({32, 1, 1, 1}), IsEmpty());
+}
+
 }  // namespace
 }  // namespace nibble

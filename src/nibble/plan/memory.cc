@@ -85,9 +85,7 @@ uint64_t split_attention_bytes(const ModelSpec& spec, const Layout& layout, uint
 uint64_t rank_kv_bytes(const Subject& subject, const Layout& layout, uint64_t tokens, uint64_t element_bytes,
                        bool drafting) {
   const auto& layers = subject.cache.layers();
-  const auto on_rank = [&](const KvLayer& layer) {
-    return ceil_div(layer.bytes(tokens, element_bytes), std::min(layer.heads, layout.tp));
-  };
+  const auto on_rank = [&](const KvLayer& layer) { return layer.rank_bytes(tokens, element_bytes, layout.tp); };
   const KvLayer* drafter = subject.cache.last_attention();
   uint64_t most = 0;
   for (uint64_t stage = 0; stage < layout.pp; ++stage) {

@@ -1,8 +1,8 @@
 // What the fullest GPU of a layout holds while it serves, term by term.
 //
 //   weights        of its stage (ledger/sharding.h), by role; MTP layers only if tokens are drafted
-//   kv             ceil(concurrency / dp) sequences of `context` tokens: heads shared out where there are enough; the
-//                  MTP layers' once more if tokens are drafted
+//   kv             ceil(concurrency / dp) sequences of `context` tokens: heads shared out where there are enough, the
+//                  indexer's keys on every GPU; the MTP layers' once more if tokens are drafted
 //   activations    for T = max(sequences, kPrefillChunk) tokens, drafted ones among them, in 16 bits: four streams of
 //                  width H, the widest of the attention's and the MLPs' intermediates, top-k inputs and intermediates
 //                  of the routed tokens; and float32 logits of kLogitRows tokens

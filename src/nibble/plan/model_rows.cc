@@ -70,13 +70,14 @@ std::vector<ModelRow> model_rows(const Subject& subject, const std::vector<std::
         made.format = main_format(subject.spec, made.items);
         made.row.title = subject.released_title;
       } else {
-        made.format = parse_format(name);
+        made.format = parse_writable_format(name);
         made.row.title = name;
         made.items = weigh_target(subject, made.format);
       }
       made.row.size = size_of(subject.spec, made.items);
     } catch (const Error& error) {
       if (formats.size() == 1) throw;
+      made.items.clear();
       made.row.refused = error.what();
     }
     rows.push_back(std::move(made));

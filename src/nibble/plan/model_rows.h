@@ -17,7 +17,8 @@ struct ModelRow {
   std::vector<WeightItem> items;  // empty if row.refused
 };
 
-// `formats`: names; "released" is the release's own.
+// `formats`: names; "released" is the release's own, whatever it is; others are those that `nibble quantize` makes. One
+// that is impossible is a refused row if there are several, else an Error.
 std::vector<ModelRow> model_rows(const Subject& subject, const std::vector<std::string>& formats);
 
 }  // namespace nibble

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nibble/base/checked_math.h"
+#include "nibble/ledger/routing.h"
+#include "nibble/plan/exchange.h"
+
 namespace nibble {
 namespace {
 
@@ -32,7 +36,8 @@ std::vector<DecodePoint> decode_curve(const StepModel& model, const PlanRequest&
   std::vector<DecodePoint> points;
   for (const uint64_t context : contexts_up_to(std::max(max_positions, request.context), request.context)) {
     for (uint64_t batch = 1; batch <= 512; batch *= 2)
-      points.push_back({batch, context, model.step(batch, context, request.kv_element_bytes), true});
+      points.push_back({batch, context, model.step(batch, context, request.kv_element_bytes),
+                        model.tokens_per_second(batch, context, request.kv_element_bytes), true});
   }
   return points;
 }
@@ -96,16 +101,20 @@ std::optional<ExchangeTime> exchange_time(const Plan& plan) {
   if (layout.ep == 1) layout.ep = layout.stage_gpus();
   if (spec.experts == 0 || layout.ep == 1 || spec.experts % layout.ep != 0) return std::nullopt;
   const PlanRequest& request = plan.request;
-  const StepModel model(*plan.subject, *plan.weights, layout, plan.device, request.gpus_per_machine, 0, request.skew);
+  const double load = Routing(spec.experts, spec.experts_per_token, request.skew).rank_load(layout.ep);
+  const Exchange exchange(spec, layout, plan.device, request.gpus_per_machine, load);
   ExchangeTime time;
   time.tokens = request.concurrency;
   time.ranks = layout.ep;
-  time.domains = model.domains();
+  time.domains = exchange.domains();
   double layers = 0;
   for (const LayerSpec& layer : spec.layers) layers += layer.mlp == MlpKind::kMoe ? 1 : 0;
-  const auto over = [&](uint64_t domains) { return layers * model.all_to_all(request.concurrency, domains); };
+  const double group = of(ceil_div(request.concurrency, layout.dp));
+  const auto over = [&](uint64_t domains) {
+    return layers * exchange.experts(group, of(request.concurrency), domains);
+  };
   time.one_domain = over(1);
-  time.two_domains = plan.device.nic_bandwidth > 0 ? over(2) : 0;
+  time.two_domains = plan.device.link_bandwidth > 0 && plan.device.nic_bandwidth > 0 ? over(2) : 0;
   time.as_laid_out = over(time.domains);
   return time;
 }

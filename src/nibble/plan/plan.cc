@@ -1,10 +1,12 @@
 #include "nibble/plan/plan.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "nibble/base/error.h"
+#include "nibble/base/json.h"
 #include "nibble/base/strings.h"
 #include "nibble/numerics/published_formats.h"
 #include "nibble/plan/changes.h"
@@ -13,6 +15,11 @@
 
 namespace nibble {
 namespace {
+
+bool is_device_file(const std::string& name) {
+  std::error_code ignored;
+  return ends_with(name, ".json") || std::filesystem::is_regular_file(Path(name), ignored);
+}
 
 bool layout_asked(const PlanRequest& request) { return request.tp || request.ep || request.pp || request.dp; }
 
@@ -32,35 +39,32 @@ std::vector<std::string> formats_of(const PlanRequest& request, const Subject* s
   return formats;
 }
 
-// The row that the rest of the plan is about: what was asked for, else the release's own if it is low-bit and fits,
-// else the smallest that fits, else the smallest.
+bool is_low_bit_release(const FormatRow& row) { return row.format == "released" && row.size.value_bytes != 0; }
+
+// The row that is wanted whatever fits: the first possible one of those asked for, or a release that is low-bit; null:
+// whichever is smallest.
+const FormatRow* wanted_row(const PlanRequest& request, const std::vector<FormatRow>& rows) {
+  for (const FormatRow& row : rows) {
+    if (row.refused.empty() && (!request.formats.empty() || is_low_bit_release(row))) return &row;
+  }
+  return nullptr;
+}
+
+// The row that the rest of the plan is about: the wanted one. If it does not fit, of those asked for the first that
+// does, without any asked for the smallest; if none does the wanted one again, so that its proposals are shown.
 size_t detail_row(const PlanRequest& request, const std::vector<FormatRow>& rows) {
-  if (!request.formats.empty()) return 0;
-  if (rows[0].format == "released" && rows[0].fits) return 0;
-  size_t best = 0;
+  const FormatRow* wanted = wanted_row(request, rows);
   const auto better = [&](const FormatRow& a, const FormatRow& b) {
     if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
     if (a.fits != b.fits) return a.fits;
-    return a.size.weight_bytes < b.size.weight_bytes;
+    if (&a == wanted || &b == wanted) return &a == wanted;
+    return request.formats.empty() && a.size.weight_bytes < b.size.weight_bytes;
   };
+  size_t best = 0;
   for (size_t i = 1; i < rows.size(); ++i) {
     if (better(rows[i], rows[best])) best = i;
   }
   return best;
-}
-
-void choose_gpus(const PlanRequest& request, uint64_t smallest_bytes, Plan* plan) {
-  if (request.gpus != 0) {
-    plan->gpus = request.gpus;
-    return;
-  }
-  if (layout_asked(request)) {
-    plan->gpus = gpus_of_layout(request);
-    return;
-  }
-  plan->gpus_chosen = true;
-  plan->gpus = usual_gpus(static_cast<double>(smallest_bytes), usable_bytes(plan->device, request.reserve),
-                          request.gpus_per_machine);
 }
 
 uint64_t smallest(const std::vector<FormatRow>& rows) {
@@ -71,6 +75,23 @@ uint64_t smallest(const std::vector<FormatRow>& rows) {
   return bytes;
 }
 
+// GPUs are chosen for the wanted row, without one for the smallest.
+void choose_gpus(const PlanRequest& request, Plan* plan) {
+  if (request.gpus != 0) {
+    plan->gpus = request.gpus;
+    return;
+  }
+  if (layout_asked(request)) {
+    plan->gpus = gpus_of_layout(request);
+    return;
+  }
+  plan->gpus_chosen = true;
+  const FormatRow* wanted = wanted_row(request, plan->rows);
+  const uint64_t bytes = wanted != nullptr ? wanted->size.weight_bytes : smallest(plan->rows);
+  plan->gpus =
+      usual_gpus(static_cast<double>(bytes), usable_bytes(plan->device, request.reserve), request.gpus_per_machine);
+}
+
 void refuse_all_rows(const std::vector<FormatRow>& rows) {
   for (const FormatRow& row : rows) {
     if (row.refused.empty()) return;
@@ -78,21 +99,36 @@ void refuse_all_rows(const std::vector<FormatRow>& rows) {
   throw Error("none of the formats can hold this model: " + rows.front().refused);
 }
 
+// Options that need a model's shapes.
+void note_ignored(const PlanRequest& request, std::vector<std::string>* notes) {
+  const PlanRequest plain;
+  std::string ignored;
+  const auto add = [&](const char* option, bool given) {
+    if (given) ignored += (ignored.empty() ? "" : ", ") + std::string(option);
+  };
+  add("--context", request.context != plain.context);
+  add("--concurrency", request.concurrency != plain.concurrency);
+  add("--kv", request.kv_element_bytes != plain.kv_element_bytes);
+  add("--target", request.target != plain.target);
+  add("--draft", request.draft != plain.draft);
+  add("--answer", request.answer != plain.answer);
+  add("--skew", request.skew != plain.skew);
+  if (!ignored.empty()) notes->push_back("without the shapes of a model these options change nothing: " + ignored);
+}
+
 void plan_flat(Plan* plan) {
   const PlanRequest& request = plan->request;
+  note_ignored(request, &plan->notes);
   for (const std::string& format : formats_of(request, nullptr)) {
     FormatRow row;
     row.format = row.title = format;
     row.size = flat_size(*request.total, *request.active, format);
     plan->rows.push_back(std::move(row));
   }
-  choose_gpus(request, smallest(plan->rows), plan);
+  choose_gpus(request, plan);
   for (FormatRow& row : plan->rows) rate(plan->device, request, plan->gpus, &row);
   plan->detail = detail_row(request, plan->rows);
 }
-
-// GPUs are chosen for the format asked for, or the release's own; without either for the smallest.
-bool is_about_first_row(const Plan& plan) { return !plan.request.formats.empty() || plan.rows[0].format == "released"; }
 
 // A row fits if a layout of it does.
 void rate_rows(const std::vector<std::shared_ptr<const WeightGroups>>& weights, Plan* plan) {
@@ -106,15 +142,16 @@ void rate_rows(const std::vector<std::shared_ptr<const WeightGroups>>& weights, 
 
 // With GPUs to choose: more of them until a layout fits with everything, not the weights alone.
 void add_gpus(const std::vector<std::shared_ptr<const WeightGroups>>& weights, Plan* plan) {
-  const bool first = is_about_first_row(*plan);
+  const FormatRow* wanted = wanted_row(plan->request, plan->rows);
   const auto fits = [&] {
-    return first ? plan->rows[0].fits
-                 : std::any_of(plan->rows.begin(), plan->rows.end(), [](const FormatRow& row) { return row.fits; });
+    return wanted != nullptr
+               ? wanted->fits
+               : std::any_of(plan->rows.begin(), plan->rows.end(), [](const FormatRow& row) { return row.fits; });
   };
   const uint64_t most = most_gpus(plan->request.gpus_per_machine);
   const uint64_t asked = plan->gpus;
-  while (!fits() && plan->gpus < most) {
-    plan->gpus *= 2;
+  while (!fits() && plan->gpus < most && plan->device.has_wires()) {
+    plan->gpus = next_gpus(plan->gpus, plan->request.gpus_per_machine);
     rate_rows(weights, plan);
   }
   if (fits()) return;
@@ -149,7 +186,8 @@ void set_outlook(Plan* plan) {
   // The search has timed what fits.
   if (plan->chosen->tokens_per_second <= 0) {
     plan->chosen->step = model.step(request.concurrency, request.context, request.kv_element_bytes);
-    plan->chosen->tokens_per_second = static_cast<double>(request.concurrency) / plan->chosen->step.total();
+    plan->chosen->tokens_per_second =
+        model.tokens_per_second(request.concurrency, request.context, request.kv_element_bytes);
   }
   plan->step = predict(plan->chosen->step, plan->device, *plan->scheme);
   plan->decode = decode_curve(model, request, subject.spec.max_positions);
@@ -179,6 +217,21 @@ void check_context(Plan* plan) {
                           " tokens is beyond the model's own limit of " + with_commas(most));
 }
 
+// Several of a device need a way between them; where the number is free, one is planned for.
+void check_wires(Plan* plan) {
+  if (plan->gpus <= 1 || plan->device.has_wires()) return;
+  if (plan->gpus_chosen) {
+    plan->gpus = 1;
+    return;
+  }
+  Error error("no way between several of this device is known");
+  if (is_device_file(plan->request.gpu)) error.file(plan->request.gpu);
+  throw std::move(error.value("device", plan->device.name)
+                      .value("gpus", plan->gpus)
+                      .way_out("plan for one of them")
+                      .way_out("--gpu FILE with its link_bandwidth or nic_bandwidth"));
+}
+
 void plan_model(std::shared_ptr<const Subject> subject, Plan* plan) {
   const PlanRequest& request = plan->request;
   plan->subject = std::move(subject);
@@ -187,8 +240,10 @@ void plan_model(std::shared_ptr<const Subject> subject, Plan* plan) {
   std::vector<ModelRow> rows = model_rows(*plan->subject, formats_of(request, plan->subject.get()));
   for (const ModelRow& made : rows) plan->rows.push_back(made.row);
   refuse_all_rows(plan->rows);
-  choose_gpus(request, is_about_first_row(*plan) ? plan->rows[0].size.weight_bytes : smallest(plan->rows), plan);
+  choose_gpus(request, plan);
+  check_wires(plan);
   std::vector<std::shared_ptr<const WeightGroups>> weights;
+  weights.reserve(rows.size());
   for (ModelRow& made : rows) weights.push_back(std::make_shared<const WeightGroups>(plan->subject->spec, made.items));
   rate_rows(weights, plan);
   if (plan->gpus_chosen) add_gpus(weights, plan);
@@ -207,9 +262,7 @@ void plan_model(std::shared_ptr<const Subject> subject, Plan* plan) {
 }  // namespace
 
 Device load_device(const std::string& name) {
-  std::error_code ignored;
-  if (ends_with(name, ".json") || std::filesystem::is_regular_file(Path(name), ignored))
-    return parse_device(read_json(Path(name), uint64_t{1} << 20), name);
+  if (is_device_file(name)) return parse_device(read_json(Path(name), uint64_t{1} << 20), name);
   return find_device(name);
 }
 
@@ -217,8 +270,7 @@ Prediction predict(const StepTime& time, const Device& device, Scheme scheme) {
   Prediction prediction;
   prediction.floor = time.total();
   if (!device.measured_read) return prediction;
-  const bool eight = scheme == Scheme::kW8A8 || scheme == Scheme::kW4A8;
-  const auto& matrix = eight ? device.measured_e4m3 : device.measured_bf16;
+  const auto& matrix = measured_peak(scheme, device);
   const double peak = scheme_peak(scheme, device);
   const auto at = [&](double read_rate, double flops) {
     return std::max(time.read * device.memory_bandwidth / read_rate, flops > 0 ? time.compute * peak / flops : 0) +

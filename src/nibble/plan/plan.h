@@ -25,6 +25,7 @@ struct Prediction {
 struct DecodePoint {
   uint64_t batch = 0, context = 0;
   StepTime step;
+  double tokens_per_second = 0;
   bool fits = true;  // memory does for so many sequences of so many tokens
 };
 

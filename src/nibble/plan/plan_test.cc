@@ -315,6 +315,42 @@ TEST(Plan, a_device_without_links_uses_its_network) {
   EXPECT_TRUE(std::isfinite(plan.exchange->one_domain) && std::isfinite(plan.chosen->step.total()));
 }
 
+TEST(Plan, a_number_of_gpus_that_is_not_usual_leads_to_a_usual_one) {
+  PlanRequest request = request_for("kimi-k2.5", "released", 0);
+  request.tp = 3;
+  const Plan plan = make_plan(request);
+  EXPECT_FALSE(plan.fits);
+  EXPECT_EQ(plan.gpus, 3U);
+  ASSERT_FALSE(plan.changes.empty());
+  EXPECT_THAT(plan.changes[0].what, HasSubstr("--gpus 8 "));
+}
+
+TEST(Plan, the_steps_scheme_is_the_tables) {
+  for (const char* format : {"fp8-block", "int4-g32", "nvfp4", "bf16"}) {
+    const Plan plan = make_plan(request_for("qwen3-235b-a22b", format, 8));
+    EXPECT_EQ(plan.schemes.choices[0].chosen, *plan.scheme) << format;
+  }
+  EXPECT_EQ(scheme_obstacle(Scheme::kW4A8, parse_format("int4-g32"), load_device("a100")).empty(), false);
+  EXPECT_EQ(scheme_obstacle(Scheme::kW4A8, parse_format("int4-g32"), load_device("h100")), "");
+  EXPECT_EQ(scheme_obstacle(Scheme::kW4A8, parse_format("int4-g32"), load_device("epyc9654")), "");
+}
+
+TEST(Plan, options_that_change_nothing_are_named) {
+  PlanRequest request;
+  request.total = 1e12;
+  request.active = 32e9;
+  EXPECT_TRUE(make_plan(request).notes.empty());
+  request.context = 4096;
+  request.draft = 2;
+  ASSERT_EQ(make_plan(request).notes.size(), 1U);
+  EXPECT_THAT(make_plan(request).notes[0], HasSubstr("--context, --draft"));
+}
+
+TEST(Plan, counts_that_differ_from_the_tensors_are_named) {
+  const Plan plan = make_plan(request_for("deepseek-v4.1-flash", "released", 8));
+  EXPECT_THAT(plan.notes, ::testing::Contains(HasSubstr("parameters more than the release's tensors")));
+}
+
 TEST(Plan, the_release_of_a_plain_model_is_no_format) {
   EXPECT_THROW(make_plan(request_for("mixtral-8x7b", "released", 8)), Error);
 }

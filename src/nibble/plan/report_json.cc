@@ -65,7 +65,7 @@ Json decode_json(const Plan& plan) {
   for (const DecodePoint& point : plan.decode) {
     Json json{{"batch", point.batch}, {"context", point.context}};
     json.update(step_json(point.step));
-    json["tokens_per_s"] = static_cast<double>(point.batch) / point.step.total();
+    json["tokens_per_s"] = point.tokens_per_second;
     json["fits"] = point.fits;
     points.push_back(std::move(json));
   }
@@ -125,9 +125,13 @@ Json speculation_json(const Speculation& s) {
           {"speedup", std::move(speedup)}};
 }
 
-Json refused_json(const SearchResult& search) {
+// As many as anybody reads; the rest is a number.
+constexpr size_t kRefusedListed = 200;
+
+void add_refused(const SearchResult& search, Json* json) {
   Json list = Json::array();
   for (const RefusedLayout& refused : search.refused) {
+    if (list.size() >= kRefusedListed) break;
     Json values = Json::object();
     for (const auto& [key, text] : refused.refusal.values) values[key] = text;
     list.push_back({{"layout", layout_json(refused.layout)},
@@ -135,11 +139,14 @@ Json refused_json(const SearchResult& search) {
                     {"values", std::move(values)},
                     {"ways_out", refused.refusal.ways_out}});
   }
-  for (const LayoutPlan& large : search.too_large)
+  for (const LayoutPlan& large : search.too_large) {
+    if (list.size() >= kRefusedListed) break;
     list.push_back({{"layout", layout_json(large.layout)},
                     {"reason", fmt::format("needs {} bytes of {} a GPU", large.memory.total(), large.memory.capacity)},
                     {"missing_bytes", large.memory.total() - large.memory.capacity}});
-  return list;
+  }
+  (*json)["refused_more"] = search.refused.size() + search.too_large.size() - list.size();
+  (*json)["refused"] = std::move(list);
 }
 
 void add_model(const Plan& plan, Json* json) {
@@ -178,7 +185,7 @@ void add_model(const Plan& plan, Json* json) {
     layouts.push_back(std::move(entry));
   }
   (*json)["layouts"] = std::move(layouts);
-  (*json)["refused"] = refused_json(plan.search);
+  add_refused(plan.search, json);
   (*json)["decode"] = decode_json(plan);
   (*json)["prefill"] = prefill_json(plan.prefill);
   (*json)["prefill_by_scheme"] = Json::object();
@@ -219,6 +226,7 @@ Json plan_json(const Plan& plan) {
   } else {
     json["params"] = {{"total", *plan.request.total}, {"active", *plan.request.active}};
     json["refused"] = Json::array();
+    json["refused_more"] = 0;
   }
   if (!plan.fits) {
     json["changes"] = Json::array();

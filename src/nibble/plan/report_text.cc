@@ -103,7 +103,7 @@ std::string step_section(const Plan& plan) {
   if (step.distinct_experts > 0)
     text += fmt::format("; {:.1f} of {} experts a layer", step.distinct_experts, plan.subject->spec.experts);
   if (step.exchange > 0) text += fmt::format("; {} of it exchange", human_seconds(step.exchange));
-  text += fmt::format("){}\n", rate_of(*plan.chosen));
+  text += fmt::format("); {}\n", rate_of(*plan.chosen));
   if (plan.answer)
     text += fmt::format("one answer of {} tokens behind {} others: at least {}\n", with_commas(plan.answer->tokens),
                         with_commas(plan.answer->first_context), prediction_text(plan.answer->seconds));

@@ -18,10 +18,10 @@ constexpr double kBits8 = 8, kBits16 = 16;
 
 bool four_bit(const Format& format) { return format.code_bits() == 4; }
 
-// One layer's experts on one GPU.
+// One layer's experts on one GPU; tokens are those that meet this copy of the experts.
 struct ExpertWork {
   double elements = 0;         // that it holds
-  double flops_per_token = 0;  // of the stage's tokens, its share
+  double flops_per_token = 0;  // its share of a token's
   Routing routing;
 
   double seconds(double tokens, double bits, double flops, double bandwidth) const {
@@ -47,8 +47,8 @@ std::optional<ExpertWork> expert_work(const Subject& subject, const Layout& layo
   if (layers == 0) return std::nullopt;
   elements /= layers;
   const double active = elements / static_cast<double>(spec.experts) * static_cast<double>(spec.experts_per_token);
-  const auto holders = static_cast<double>(layout.ep * layout.expert_parts());
-  return ExpertWork{elements / holders, 2 * active / static_cast<double>(layout.stage_gpus()),
+  return ExpertWork{elements / static_cast<double>(layout.expert_gpus()),
+                    2 * active / static_cast<double>(layout.expert_gpus()),
                     Routing(spec.experts, spec.experts_per_token)};
 }
 
@@ -100,8 +100,7 @@ class Chooser {
   MeasuredRange measured(Scheme scheme, double bits, uint64_t tokens) const {
     const auto reached = share(scheme, tokens);
     if (!reached || !device_->measured_read) return {};
-    const bool eight = scheme == Scheme::kW8A8 || scheme == Scheme::kW4A8;
-    const auto& matrix = eight ? device_->measured_e4m3 : device_->measured_bf16;
+    const auto& matrix = measured_peak(scheme, *device_);
     const double flops = matrix ? (matrix->low + matrix->high) / 2 : scheme_peak(scheme, *device_);
     const double ceiling = work_.seconds(static_cast<double>(tokens), bits, flops, device_->measured_read->low);
     return {ceiling / reached->high, ceiling / reached->low};
@@ -117,45 +116,49 @@ class Chooser {
     return std::nullopt;
   }
 
-  SchemeChoice choose(std::string phase, uint64_t tokens) const {
+  // `meeting`: of the phase's tokens, those that meet one copy of the experts.
+  SchemeChoice choose(std::string phase, uint64_t tokens, uint64_t meeting) const {
     SchemeChoice choice;
     choice.phase = std::move(phase);
     choice.tokens = tokens;
-    const SchemeTime* best = nullptr;
-    for (const Scheme scheme : kSchemes) {
-      SchemeTime time;
-      time.scheme = scheme;
-      time.obstacle = scheme_obstacle(scheme, *format_, *device_);
-      if (time.obstacle.empty()) {
-        time.measured = measured(scheme, bits_, tokens);
-        time.seconds = seconds(scheme, tokens);
-        time.compute_bound =
-            time.seconds > work_.read(static_cast<double>(tokens), bits_, device_->memory_bandwidth) * 1.0000001;
-      }
-      choice.times.push_back(std::move(time));
-    }
+    for (const Scheme scheme : kSchemes) choice.times.push_back(time_of(scheme, meeting));
     // By what was measured, if it was for all that can run; else by the roofline.
     const bool all_measured = std::all_of(choice.times.begin(), choice.times.end(), [](const SchemeTime& time) {
       return !time.obstacle.empty() || time.measured.high > 0;
     });
     const auto cost = [&](const SchemeTime& time) { return all_measured ? middle(time.measured) : time.seconds; };
+    // Of equal ones the format's usual, as in the step above.
+    const Scheme usual = plain_scheme(*format_, *device_);
+    const SchemeTime* best = nullptr;
     for (const SchemeTime& time : choice.times) {
-      // Of equal ones the first: it keeps more bits of the activations.
-      if (time.obstacle.empty() && (best == nullptr || cost(time) < cost(*best) * 0.999)) best = &time;
+      if (time.scheme == usual) best = &time;
     }
-    choice.seconds_8bit = in_bits(kBits8, device_->e4m3_flops, tokens);
-    choice.seconds_16bit = in_bits(kBits16, device_->bf16_flops, tokens);
+    for (const SchemeTime& time : choice.times) {
+      if (time.obstacle.empty() && cost(time) < cost(*best) * 0.999) best = &time;
+    }
+    choice.seconds_8bit = in_bits(kBits8, device_->e4m3_flops, meeting);
+    choice.seconds_16bit = in_bits(kBits16, device_->bf16_flops, meeting);
     choice.chosen = best->scheme;
-    const auto first = std::find_if(choice.times.begin(), choice.times.end(),
-                                    [](const SchemeTime& time) { return time.obstacle.empty(); });
-    choice.reason = best->compute_bound || best != &*first
+    choice.reason = best->compute_bound || best->scheme != usual
                         ? "arithmetic decides: the highest peak that the device has for this format"
-                        : "reading the weights decides: activations keep the most bits";
+                        : "reading the weights decides: the format's usual arithmetic";
     if (all_measured) choice.reason = "fastest by what kernels reached on this device";
     return choice;
   }
 
  private:
+  SchemeTime time_of(Scheme scheme, uint64_t meeting) const {
+    SchemeTime time;
+    time.scheme = scheme;
+    time.obstacle = scheme_obstacle(scheme, *format_, *device_);
+    if (!time.obstacle.empty()) return time;
+    time.measured = measured(scheme, bits_, meeting);
+    time.seconds = seconds(scheme, meeting);
+    time.compute_bound =
+        time.seconds > work_.read(static_cast<double>(meeting), bits_, device_->memory_bandwidth) * 1.0000001;
+    return time;
+  }
+
   ExpertWork work_;
   const Format* format_;
   const Device* device_;
@@ -182,10 +185,15 @@ double scheme_peak(Scheme scheme, const Device& device) {
     case Scheme::kW8A16:
     case Scheme::kW4A16: return device.bf16_flops;
     case Scheme::kW8A8: return device.e4m3_flops;
-    case Scheme::kW4A8: return device.e4m3_flops > 0 ? device.e4m3_flops : device.int8_flops;
+    case Scheme::kW4A8: return device.kind == DeviceKind::kCpu ? device.int8_flops : device.e4m3_flops;
     case Scheme::kW4A4: return device.e2m1_flops;
   }
   return 0;
+}
+
+const std::optional<MeasuredRange>& measured_peak(Scheme scheme, const Device& device) {
+  if (scheme == Scheme::kW4A8 && device.kind == DeviceKind::kCpu) return device.measured_int8;
+  return scheme == Scheme::kW8A8 || scheme == Scheme::kW4A8 ? device.measured_e4m3 : device.measured_bf16;
 }
 
 std::string scheme_obstacle(Scheme scheme, const Format& format, const Device& device) {
@@ -215,9 +223,11 @@ SchemePlan plan_schemes(const Subject& subject, const Format& format, const Layo
   const Chooser chooser(*std::move(work), format, device);
   for (const uint64_t tokens : {uint64_t{1}, concurrency, uint64_t{64}, uint64_t{256}}) {
     if (plan.choices.empty() || tokens > plan.choices.back().tokens)
-      plan.choices.push_back(chooser.choose("decode", tokens));
+      plan.choices.push_back(
+          chooser.choose("decode", tokens, layout.copies_experts() ? ceil_div(tokens, layout.dp) : tokens));
   }
-  for (const uint64_t tokens : {1024U, 8192U}) plan.choices.push_back(chooser.choose("prefill", tokens));
+  // A prompt lies in one group.
+  for (const uint64_t tokens : {1024U, 8192U}) plan.choices.push_back(chooser.choose("prefill", tokens, tokens));
   if (!four_bit(format)) return plan;
   const auto four = [&](uint64_t tokens) { return chooser.seconds(Scheme::kW4A16, tokens); };
   if (device.e4m3_flops > 0)

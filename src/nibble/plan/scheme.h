@@ -5,7 +5,7 @@
 //   W8A8    8-bit floats on both sides
 //   W8A16   8-bit weights, dequantized to 16 bits in registers
 //   W4A16   four-bit weights, dequantized to 16 bits in registers
-//   W4A8    four-bit weights, dequantized to 8 bits, activations quantized
+//   W4A8    four-bit weights, dequantized to 8-bit floats (on CPUs to 8-bit integers), activations quantized
 //   W4A4    block-scaled four-bit floats on both sides
 #pragma once
 
@@ -26,6 +26,7 @@ enum class Scheme : uint8_t { kW16A16, kW8A16, kW8A8, kW4A16, kW4A8, kW4A4 };
 
 std::string_view scheme_name(Scheme scheme);  // "w4a16"
 double scheme_peak(Scheme scheme, const Device& device);
+const std::optional<MeasuredRange>& measured_peak(Scheme scheme, const Device& device);
 // Why weights of `format` cannot be multiplied that way on the device; "" if they can.
 std::string scheme_obstacle(Scheme scheme, const Format& format, const Device& device);
 // What a format is usually run in on the device: 8-bit floats in their own arithmetic where there is one, everything
@@ -53,8 +54,8 @@ struct SchemeChoice {
 
 struct SchemePlan {
   std::vector<SchemeChoice> choices;
-  // Tokens from which on W4A16 is slower than 8-bit weights and arithmetic, and than 16-bit ones; none: never up to
-  // 2^20.
+  // Tokens that meet one copy of the experts, from which on W4A16 is slower than 8-bit weights and arithmetic, and than
+  // 16-bit ones; none: never up to 2^20.
   std::optional<uint64_t> slower_than_8bit, slower_than_16bit;
   // The second one again by what kernels reached, the middle of each range, as a power of two; none if that was not
   // measured, or never happens.

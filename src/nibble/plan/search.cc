@@ -63,13 +63,11 @@ void set_rate(const Subject& subject, const WeightGroups& weights, const StepMod
               const PlanRequest& request, LayoutPlan* plan) {
   plan->step = model.step(request.concurrency, request.context, request.kv_element_bytes);
   uint64_t sequences = request.concurrency;
-  StepTime step = plan->step;
   if (request.target == PlanTarget::kThroughput) {
     plan->most_sequences = most_sequences(subject, weights, plan->layout, device, request);
     sequences = std::max<uint64_t>(plan->most_sequences, 1);
-    step = model.step(sequences, request.context, request.kv_element_bytes);
   }
-  plan->tokens_per_second = static_cast<double>(sequences) / step.total();
+  plan->tokens_per_second = model.tokens_per_second(sequences, request.context, request.kv_element_bytes);
 }
 
 }  // namespace

@@ -1,15 +1,17 @@
 // The least time that a decoding step can take under a layout, from what its fullest GPU must read and compute.
 //
-//   read      weights that are not experts once; of the experts those that the batch touches (ledger/routing.h), over
-//             all sequences of the stage, on the rank that has most of them; each sequence's cache; over the memory's
-//             rate
+//   read      weights that are not experts once; of the experts those that the tokens of their copy touch
+//             (ledger/routing.h), on the rank that has most of them; each sequence's cache; over the memory's rate
 //   compute   operations of the tokens over the peak of the scheme's arithmetic; a step takes the longer of the two
-//   exchange  TP: two all-reduces a layer of the tokens' hidden states, ring: 2 (tp - 1) / tp of the bytes and two
-//             latencies; EP: dispatch and combine of every MoE layer, one copy of a token's hidden state to each
-//             different rank that its experts lie on, and a latency each; inside a domain over its links, between
-//             machines over the network cards; PP: one hidden state from stage to stage
+//   exchange  between GPUs (exchange.h): two all-reduces a layer over TP, or one and the experts' exchange over EP; one
+//             hidden state from stage to stage
 //
-// Stages follow one another: a token's time is their sum.
+// The experts have one copy a stage if they are dealt out (EP); with EP 1 every one of the dp groups has its own, which
+// only the group's tokens meet.
+//
+// Stages follow one another: a token's time is their sum. Tokens a second count with stages that work at once: B
+// sequences in M = min(B, pp) parts of b = ceil(B / M) give B / max(time of b, M · slowest stage's time of b), or B /
+// time of B in one part if that is more.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +20,7 @@
 #include "nibble/ledger/layout.h"
 #include "nibble/ledger/routing.h"
 #include "nibble/ledger/weight_groups.h"
+#include "nibble/plan/exchange.h"
 #include "nibble/plan/request.h"
 #include "nibble/plan/subject.h"
 
@@ -31,7 +34,7 @@ struct StageLoad {
   double fixed_flops = 0;        // one token, without the head
   double head_bytes = 0;         // of fixed_bytes
   double head_flops = 0;         // one token
-  double expert_flops = 0;       // one token's top-k, all GPUs together
+  double expert_flops = 0;       // one token's top-k, all GPUs of a copy of the experts together
   uint64_t moe_layers = 0, tp_reductions = 0;
   double mtp_bytes = 0, mtp_expert_bytes = 0;  // the drafting layers' share, read once a drafted token
 };
@@ -54,6 +57,9 @@ class StepModel {
   // `sequences` in all, each with `context` tokens before, `tokens` new ones each (1, or 1 + drafts).
   StepTime step(uint64_t sequences, uint64_t context, uint64_t kv_element_bytes, uint64_t tokens = 1) const;
 
+  // The most that so many sequences get, all stages at work.
+  double tokens_per_second(uint64_t sequences, uint64_t context, uint64_t kv_element_bytes) const;
+
   // A prompt of `tokens` tokens of one sequence, all stages one after another.
   StepTime prefill(uint64_t tokens) const;
 
@@ -61,31 +67,22 @@ class StepModel {
   // has none.
   double draft_read(uint64_t sequences, uint64_t context, uint64_t kv_element_bytes) const;
 
-  // Exchange of one layer's experts for so many tokens of the stage, its GPUs spread evenly over so many domains:
-  // links inside a domain, network cards between them.
-  double all_to_all(uint64_t tokens, uint64_t over_domains) const;
-  // How many domains (or machines, where those are larger) the GPUs of a stage fill.
-  uint64_t domains() const;
+  // Tokens that meet one copy of the experts, of so many in all.
+  double pooled(uint64_t sequences, uint64_t tokens) const;
   const Layout& layout() const { return layout_; }
 
  private:
   void add_group(const WeightGroup& group, bool tied);
-  struct Wire {
-    double bandwidth, latency;
-  };
-  Wire wire_of(uint64_t gpus) const;
-  double all_reduce(double tokens) const;
-  double exchange_of(double mine, uint64_t over_domains) const;
   void add_work(double weights, double kv, double flops, StepTime* time) const;
-  void add_exchange(const StageLoad& stage, double group_tokens, double mine, StepTime* time) const;
+  void add_exchange(const StageLoad& stage, double group_tokens, double stage_tokens, StepTime* time) const;
 
   const Subject* subject_;
   Layout layout_;
   const Device* device_;
-  uint64_t gpus_per_machine_;
   double flops_;
   std::optional<Routing> routing_;
   double rank_load_ = 1;  // tokens of the busiest rank's experts over the average
+  Exchange exchange_;
   std::vector<StageLoad> stages_;
 };
 

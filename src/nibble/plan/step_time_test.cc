@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "nibble/base/json.h"
 
@@ -84,13 +85,18 @@ TEST_F(Steps, dealt_out_experts_load_the_busiest_rank) {
   EXPECT_NEAR(step.weight_bytes, 2 * kLayerFixed + kHeadAndNorm + 2 * share * 4 * kExpert, 1e-6);
 }
 
-TEST_F(Steps, between_domains_the_network_carries) {
-  const StepModel inside = model({1, 4, 1, 4});
-  EXPECT_EQ(inside.domains(), 1U);
-  EXPECT_LT(inside.all_to_all(8, 1), inside.all_to_all(8, 2));
-  EXPECT_EQ(model({1, 8, 1, 8}).domains(), 2U);
-  // One domain: a token's two choices fall on 4 (1 - (3/4)^2) = 1.75 ranks, three in four of them elsewhere.
-  EXPECT_NEAR(inside.all_to_all(8, 1), 2 * (2 * 1.75 * 0.75 * 64 * 2 / 1e8 + 1e-6), 1e-15);
+// Without dealing out, every group has its own experts and meets its own tokens alone.
+TEST_F(Steps, copies_of_experts_meet_their_groups_tokens) {
+  const StepTime one = model({}).step(1, 100, 2);
+  const StepTime four = model({1, 1, 1, 4}).step(4, 100, 2);
+  EXPECT_EQ(four.weight_bytes, one.weight_bytes);
+  EXPECT_NEAR(four.distinct_experts, 2, 1e-12);
+  EXPECT_EQ(four.compute, one.compute);
+  EXPECT_EQ(four.total(), one.total());
+  EXPECT_NEAR(model({1, 1, 1, 4}).tokens_per_second(4, 100, 2), 4 / one.total(), 1e-6);
+  // A prompt lies in one group.
+  EXPECT_EQ(model({1, 1, 1, 4}, 1e6).prefill(512).total(), model({}, 1e6).prefill(512).total());
+  EXPECT_EQ(model({1, 1, 1, 4}).draft_read(4, 100, 2), model({}).draft_read(1, 100, 2));
 }
 
 TEST_F(Steps, stages_follow_one_another) {
@@ -99,6 +105,18 @@ TEST_F(Steps, stages_follow_one_another) {
   EXPECT_NEAR(two.read, one.read, 1e-15);
   EXPECT_LT(two.slowest_stage, one.total());
   EXPECT_GT(two.exchange, 0);
+}
+
+// Two stages, four sequences: while one has two of them, the other has the others.
+TEST_F(Steps, stages_work_at_once) {
+  const StepModel staged = model({1, 1, 2, 1});
+  // The second stage has the head beside its layer, and of each both hand one state of 64 values over a link.
+  const double touched = 8 * (1 - std::pow(0.75, 2));
+  const double read = kLayerFixed + kHeadAndNorm + touched * kExpert + 2.0 * 100 * 2 * 2 * 16 * 2;
+  const double slowest = read / 1e9 + 1e-6 + 2 * 64 * 2 / 1e8;
+  EXPECT_NEAR(staged.tokens_per_second(4, 100, 2), 4 / (2 * slowest), 1e-3);
+  EXPECT_GT(staged.tokens_per_second(4, 100, 2), 4 / staged.step(4, 100, 2).total());
+  EXPECT_NEAR(staged.tokens_per_second(1, 100, 2), 1 / staged.step(1, 100, 2).total(), 1e-6);
 }
 
 }  // namespace

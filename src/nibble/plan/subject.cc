@@ -1,8 +1,10 @@
 #include "nibble/plan/subject.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -19,7 +21,7 @@ namespace {
 
 constexpr uint64_t kMaxConfigBytes = uint64_t{64} << 20;
 
-Subject subject_of(const Family& family, ModelSpec spec) {
+Subject subject_of(const Family& family, ModelSpec spec, const std::string& source_name) try {
   std::vector<ParamSpec> params = stacked_inventory(family, spec);
   const ParamCounts counts = count_params(spec, params);
   KvCache cache(spec);
@@ -27,7 +29,14 @@ Subject subject_of(const Family& family, ModelSpec spec) {
   if (subject.spec.unlisted_mtp_layers != 0)
     subject.notes.push_back("the configuration declares " + std::to_string(subject.spec.unlisted_mtp_layers) +
                             " MTP layers whose tensors nothing public describes: they are not counted");
+  if (const int64_t difference = subject.spec.published_difference; difference != 0)
+    subject.notes.push_back("the published counts have " + with_commas(static_cast<uint64_t>(std::abs(difference))) +
+                            (difference > 0 ? " parameters more" : " parameters fewer") +
+                            " than the release's tensors: total and active are the published ones, bytes the tensors'");
   return subject;
+} catch (Error& error) {
+  if (error.file().empty()) error.file(source_name);
+  throw;
 }
 
 // "A and B (released)": the formats by the bytes that they hold, those below a hundredth left out.
@@ -76,6 +85,20 @@ void add_declared(const Json& config, const std::string& source_name, Subject* s
   subject->released_title = released_title(subject->released);
 }
 
+// One note a kind of error: the first tensor of it, and how many there are.
+void add_findings(const Findings& findings, std::vector<std::string>* notes) {
+  std::map<std::pair<std::string, std::string>, std::vector<const Finding*>> kinds;
+  for (const Finding& finding : findings) {
+    if (finding.severity == Severity::kError) kinds[{finding.rule, finding.message}].push_back(&finding);
+  }
+  for (const auto& [kind, found] : kinds) {
+    std::string note = kind.first + ": " + kind.second;
+    if (!found.front()->tensor.empty()) note += ": " + found.front()->tensor;
+    if (found.size() > 1) note += " and " + std::to_string(found.size() - 1) + " more";
+    notes->push_back(note + " (`nibble verify` tells more)");
+  }
+}
+
 Subject from_checkpoint(const std::string& path) {
   Findings findings;
   const Checkpoint checkpoint = Checkpoint::scan(path, {}, &findings);
@@ -86,15 +109,12 @@ Subject from_checkpoint(const std::string& path) {
         .file(path)
         .value("model_type", model.family_name)
         .way_out("`nibble inspect` lists its formats and sizes");
-  Subject subject = subject_of(*model.family, model.spec);
+  Subject subject = subject_of(*model.family, model.spec, path);
   subject.is_folder = true;
   subject.released = weigh_checkpoint(checkpoint, model);
   subject.released_title = released_title(subject.released);
   subject.released_format = formats_of_items(subject.released);
-  for (const Finding& finding : findings) {
-    if (finding.severity == Severity::kError)
-      subject.notes.push_back(finding.rule + ": " + finding.message + " (`nibble verify` tells more)");
-  }
+  add_findings(findings, &subject.notes);
   return subject;
 }
 
@@ -139,6 +159,10 @@ Subject load(const std::string& model) {
 
 }  // namespace
 
+bool Subject::is_plain() const {
+  return std::all_of(released.begin(), released.end(), [](const WeightItem& item) { return item.format.is_dense(); });
+}
+
 Subject config_subject(const Json& config, const std::string& source_name) {
   const Family* family = find_family(config);
   if (family == nullptr)
@@ -147,7 +171,7 @@ Subject config_subject(const Json& config, const std::string& source_name) {
         .value("model_type", family_label(config))
         .way_out("use a release of nibble that knows this model")
         .way_out("give --total and --active, the numbers of its model card");
-  Subject subject = subject_of(*family, family->parse(config, source_name));
+  Subject subject = subject_of(*family, family->parse(config, source_name), source_name);
   add_declared(config, source_name, &subject);
   return subject;
 }
@@ -158,14 +182,30 @@ Subject load_subject(const std::string& model) {
   return subject;
 }
 
+namespace {
+
+// What lies in a folder beside the family's own parameters: copied as it is.
+void add_others(const Subject& subject, std::vector<WeightItem>* items) {
+  std::set<std::string> known;
+  for (const WeightItem& item : *items) known.insert(item.param.name);
+  for (const WeightItem& item : subject.released) {
+    if (item.param.role == Role::kUnknown && !known.contains(item.param.name)) items->push_back(item);
+  }
+}
+
+}  // namespace
+
 std::vector<WeightItem> weigh_target(const Subject& subject, const Format& target) {
   const Role role = subject.spec.experts != 0 ? Role::kRoutedExpert : Role::kDenseMlp;
-  return weigh(subject.spec, subject.params, [&](const ParamSpec& param) -> std::optional<Format> {
-    if (param.role == role) return target.is_dense() ? std::nullopt : std::optional(target);
-    if (target.is_dense() || !subject.released_format) return std::nullopt;
-    const auto kept = subject.released_format(param);
-    return kept && element_bits(kept->element) >= 8 ? kept : std::nullopt;
-  });
+  std::vector<WeightItem> items =
+      weigh(subject.spec, subject.params, [&](const ParamSpec& param) -> std::optional<Format> {
+        if (param.role == role) return target.is_dense() ? std::nullopt : std::optional(target);
+        if (target.is_dense() || !subject.released_format) return std::nullopt;
+        const auto kept = subject.released_format(param);
+        return kept && element_bits(kept->element) >= 8 ? kept : std::nullopt;
+      });
+  if (subject.is_folder) add_others(subject, &items);
+  return items;
 }
 
 }  // namespace nibble

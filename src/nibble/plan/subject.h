@@ -25,6 +25,8 @@ struct Subject {
   std::string released_title;  // "A and B (released)", formats by their names
   FormatOf released_format;    // of every parameter; empty if it is plain 16 bits
   std::vector<std::string> notes;
+
+  bool is_plain() const;  // no weight is quantized
 };
 
 // Error with the nearest names if `model` is neither a path nor a bundled name; naming the missing term if its

@@ -63,6 +63,7 @@ class Restart : public ::testing::Test {
       got.erase(name);
     }
     std::vector<std::string> names;
+    names.reserve(got.size());
     for (const auto& [name, content] : got) names.push_back(name);
     return names;
   }

@@ -43,6 +43,7 @@ void refuse_unknown_parts(const ConfigReader& text) {
 }
 
 void parse_attention(const ConfigReader& text, ModelSpec* spec) {
+  text.require_each({"head_dim", "num_key_value_heads"});
   parse_gqa(text, spec);
   spec->sliding = {spec->heads, spec->kv_heads, spec->head_dim, spec->head_dim};
   spec->qk_norm = QkNorm::kPerHead;

@@ -44,6 +44,7 @@ ModelSpec GptOss::parse(const Json& json, const std::string& source_name) const 
   const ConfigReader config(json, source_name);
   ModelSpec spec = parse_decoder(config, "model.");
   spec.rope = parse_rope(config, 150000);
+  config.require_each({"head_dim", "num_key_value_heads"});
   parse_gqa(config, &spec);
   spec.attention_bias = config.flag_or({"attention_bias"}, true);
   parse_experts(config, &spec);

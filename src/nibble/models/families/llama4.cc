@@ -82,6 +82,7 @@ ModelSpec Llama4::parse(const Json& json, const std::string& source_name) const 
   spec.model_type = config.text_or({"model_type"}, "llama4");
   spec.rope = parse_rope(text, 500000);  // as transformers
   spec.rope.interleaved = true;
+  text.require_each({"head_dim", "num_key_value_heads"});
   parse_gqa(text, &spec);
   parse_attention_kinds(text, &spec);
   parse_experts(text, &spec);

@@ -21,6 +21,7 @@ ModelSpec MinimaxM2::parse(const Json& json, const std::string& source_name) con
   const ConfigReader config(json, source_name);
   ModelSpec spec = parse_decoder(config, "model.");
   spec.rope = parse_rope(config, 5e6);
+  config.require_each({"head_dim", "num_key_value_heads"});
   parse_gqa(config, &spec);
   spec.attention_bias = false;
   // Older spelling of the partial rotation: the width itself.

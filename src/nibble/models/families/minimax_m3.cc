@@ -72,6 +72,7 @@ ModelSpec MinimaxM3::parse(const Json& json, const std::string& source_name) con
   const ConfigReader text = config.section("text_config");
   ModelSpec spec = parse_decoder(text, "language_model.model.");
   spec.model_type = config.text_or({"model_type"}, "minimax_m3_vl");
+  text.require_each({"head_dim", "num_key_value_heads"});
   parse_gqa(text, &spec);
   parse_rotation(text, &spec);
   spec.qk_norm = text.flag_or({"use_qk_norm"}, true) ? QkNorm::kPerHead : QkNorm::kNone;

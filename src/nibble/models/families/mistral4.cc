@@ -20,6 +20,7 @@ ModelSpec Mistral4::parse(const Json& json, const std::string& source_name) cons
   ModelSpec spec = parse_decoder(config, "model.");
   spec.rope = parse_rope(config);
   spec.rope.interleaved = config.flag_or({"rope_interleave"}, true);
+  config.require_each({"q_lora_rank", "n_shared_experts"});
   parse_mla(config, &spec);
   parse_experts(config, &spec);
   parse_deepseek_router(config, &spec);

@@ -18,6 +18,7 @@ ModelSpec Mixtral::parse(const Json& json, const std::string& source_name) const
   const ConfigReader config(json, source_name);
   ModelSpec spec = parse_decoder(config, "model.");
   spec.rope = parse_rope(config, 1e6);
+  config.require_each({"num_key_value_heads"});
   parse_gqa(config, &spec);
   spec.attention_bias = false;
   parse_experts(config, &spec);

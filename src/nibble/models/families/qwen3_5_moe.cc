@@ -28,6 +28,7 @@ class Qwen35Moe final : public NamedFamily {
 void parse_text(const ConfigReader& config, ModelSpec* spec) {
   spec->mtp_prefix = "mtp.layers.";
   spec->rope = parse_quarter_rope(config);
+  config.require_each({"head_dim", "num_key_value_heads"});
   parse_gqa(config, spec);
   spec->head_dim = config.size({"head_dim"}, kMaxDimension);
   spec->qk_norm = QkNorm::kPerHead;

@@ -18,6 +18,7 @@ ModelSpec Qwen3Moe::parse(const Json& json, const std::string& source_name) cons
   const ConfigReader config(json, source_name);
   ModelSpec spec = parse_decoder(config, "model.");
   spec.rope = parse_rope(config);
+  config.require_each({"num_key_value_heads"});
   parse_gqa(config, &spec);
   spec.qk_norm = QkNorm::kPerHead;
   parse_experts(config, &spec);

@@ -20,6 +20,7 @@ ModelSpec Qwen3Next::parse(const Json& json, const std::string& source_name) con
   ModelSpec spec = parse_decoder(config, "model.");
   spec.mtp_prefix = "mtp.";
   spec.rope = parse_quarter_rope(config);
+  config.require_each({"head_dim", "num_key_value_heads", "shared_expert_intermediate_size"});
   parse_gqa(config, &spec);
   spec.head_dim = config.size({"head_dim"}, kMaxDimension);
   spec.qk_norm = QkNorm::kPerHead;

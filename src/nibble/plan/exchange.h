@@ -1,0 +1,60 @@
+// The least time in which the GPUs of a layout hand each other a layer's tokens.
+//
+// Links join the GPUs of a domain (Device::linked); between domains each GPU has its share of the network cards. All
+// of a GPU's traffic passes its links, and what leaves the domain its card as well; both work at once, so the busier
+// one decides. That is why several domains never come out quicker than one.
+//
+//   all-reduce  of B bytes over p GPUs in m domains: reduce-scatter inside, exchange across with all cards, gather
+//               inside, chunk by chunk: max(2 (p - 1) / p · B / link, 2 (m - 1) / m · B / (p / m) / card); two
+//               latencies of a link, and of a card if m > 1
+//   experts     dispatch and combine, each one copy of a token's hidden state to every different rank that its experts
+//               lie on (to each of its GPUs if it cuts them), but to its own: over links all copies, those that another
+//               domain hands on among them; over cards one copy for each other domain; a latency each. The GPU that
+//               sends or, under skew, gets most decides
+//   stages      one hidden state from stage to stage, cut over TP: over links if all stages lie in one domain
+#pragma once
+
+#include <cstdint>
+
+#include "nibble/hardware/device.h"
+#include "nibble/ledger/layout.h"
+#include "nibble/models/model_spec.h"
+
+namespace nibble {
+
+class Exchange {
+ public:
+  // `rank_load`: tokens of the busiest rank's experts over the average. Several GPUs need
+  // Device::has_wires().
+  Exchange(const ModelSpec& spec, const Layout& layout, const Device& device, uint64_t gpus_per_machine,
+           double rank_load = 1);
+
+  // Seconds of one all-reduce of the hidden states of a TP group's tokens.
+  double all_reduce(double group_tokens) const;
+  // Of one layer's experts, for so many tokens of the fullest group of TP GPUs and of the whole stage, its GPUs spread
+  // evenly over so many domains.
+  double experts(double group_tokens, double stage_tokens, uint64_t over_domains) const;
+  double experts(double group_tokens, double stage_tokens) const {
+    return experts(group_tokens, stage_tokens, domains());
+  }
+  // From one stage to the next.
+  double stages(double group_tokens) const;
+
+  // How many domains the GPUs of a stage fill.
+  uint64_t domains() const { return domains_of(layout_.stage_gpus()); }
+
+ private:
+  struct Wire {
+    double bandwidth = 0, latency = 0;
+  };
+  uint64_t domains_of(uint64_t gpus) const;
+
+  Layout layout_;
+  uint64_t domain_;
+  Wire link_, card_;
+  double hidden_bytes_, expert_bytes_;  // of a token's state, as the layers and as the experts have it
+  double chosen_;                       // experts of a token; 0: none
+  double rank_load_;
+};
+
+}  // namespace nibble

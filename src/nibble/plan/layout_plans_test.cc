@@ -1,0 +1,65 @@
+// Layouts of real models whose caches, steps and exchanges were counted from the outside.
+#include <gtest/gtest.h>
+
+#include "nibble/plan/plan.h"
+
+namespace nibble {
+namespace {
+
+PlanRequest request_for(const std::string& model, const std::string& format, uint64_t gpus) {
+  PlanRequest request;
+  request.model = model;
+  request.formats = {format};
+  request.gpus = gpus;
+  return request;
+}
+
+// MiniMax-M3 at 131,072 tokens: 60 layers of 4 heads of 128 twice, a head a GPU, and 57 indexers' keys of 128 on each.
+TEST(LayoutPlans, indexers_keys_lie_on_every_gpu) {
+  PlanRequest request = request_for("minimax-m3", "mxfp4", 8);
+  request.tp = 4;
+  request.dp = 2;
+  request.concurrency = 2;
+  request.context = 131072;
+  const Plan plan = make_plan(request);
+  ASSERT_TRUE(plan.chosen);
+  EXPECT_EQ(plan.chosen->memory.kv, 16'106'127'360U / 4 + 1'912'602'624U);
+  EXPECT_EQ(plan.chosen->step.kv_bytes, 1'044'381'696.0 / 4 + 1'912'602'624.0);
+}
+
+// Eight copies of the model, one sequence each, are one GPU with one.
+TEST(LayoutPlans, copies_of_experts_are_as_quick_as_one_gpu) {
+  PlanRequest request = request_for("qwen3-30b-a3b", "mxfp4", 8);
+  request.tp = request.ep = 1;
+  request.dp = 8;
+  request.context = 1024;
+  const LayoutPlan copies = *make_plan(request).chosen;
+  EXPECT_NEAR(copies.step.total(), 0.734e-3, 0.0005e-3);
+  EXPECT_NEAR(copies.step.weight_bytes, 3.42e9, 0.005e9);
+  EXPECT_NEAR(copies.tokens_per_second, 10'899, 1);
+  request.formats = {"int4-g32"};
+  const Plan four = make_plan(request);
+  EXPECT_NEAR(four.prefill[3].time.total(), 71.89e-3, 0.005e-3);
+  request.gpus = 1;
+  request.dp = 1;
+  const Plan one = make_plan(request);
+  ASSERT_EQ(one.prefill[3].tokens, 8192U);
+  EXPECT_EQ(four.prefill[3].time.total(), one.prefill[3].time.total());
+  // So does the choice of arithmetic: of eight tokens one meets each copy.
+  EXPECT_EQ(four.schemes.choices[1].tokens, 8U);
+  EXPECT_EQ(four.schemes.choices[1].times[3].seconds, one.schemes.choices[0].times[3].seconds);
+  EXPECT_EQ(four.schemes.choices.back().times[3].seconds, one.schemes.choices.back().times[3].seconds);
+}
+
+// 122 all-reduces of 8,192 x 7,168 values in 16 bits over two machines: 15/16 of the bytes twice over 450 GB/s, and
+// four latencies.
+TEST(LayoutPlans, all_reduces_between_machines_use_every_card) {
+  PlanRequest request = request_for("kimi-k2.5", "released", 16);
+  request.tp = 16;
+  request.ep = 1;
+  const Plan plan = make_plan(request);
+  EXPECT_NEAR(plan.prefill[3].time.exchange, 122 * (1.875 * 8192 * 7168 * 2 / 450e9 + 14e-6), 1e-6);
+}
+
+}  // namespace
+}  // namespace nibble
