@@ -181,9 +181,11 @@ TextFrame read_post_processor(const Json& json, const std::string& file,
   if (type != "Sequence") throw unread_kind("post_processor", type, file);
   TextFrame frame;
   for (const Json& member : list_of(json, "processors", file)) {
-    const TextFrame outer = read_post_processor(member, file, check_id);
-    frame.prefix.insert(frame.prefix.begin(), outer.prefix.begin(), outer.prefix.end());
-    frame.suffix.insert(frame.suffix.end(), outer.suffix.begin(), outer.suffix.end());
+    TextFrame one = read_post_processor(member, file, check_id);
+    if (one.empty()) continue;
+    // The library takes the second for a template of pairs.
+    if (!frame.empty()) throw unread_kind("post_processor", "two that add tokens", file);
+    frame = std::move(one);
   }
   return frame;
 }
