@@ -1,12 +1,12 @@
 // The ids of published tokenizers, compared with those of Hugging Face's library (tools/make_tokenization_goldens.py).
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "nibble/base/file.h"
 #include "nibble/base/json.h"
+#include "nibble/base/parallel.h"
 #include "nibble/testing/temp_dir.h"
 #include "nibble/tokenizer/golden_texts_test.h"
 #include "nibble/tokenizer/tokenizer.h"
@@ -96,6 +96,15 @@ TEST_P(Published, BoundariesOfSpansCutNoWord) {
     const TextSpan back{text.substr(cut), false};
     EXPECT_EQ(tokenizer().encode_spans({front, {"", true}, back}), whole) << cut;
   }
+}
+
+TEST_P(Published, SeveralThreadsMayEncodeAtOnce) {
+  const auto& texts = golden_texts().random;
+  const Tokenizer& shared = tokenizer();
+  std::vector<std::vector<TokenId>> ids(400);
+  parallel_for(ids.size(), 4, [&](uint64_t i) { ids[i] = shared.encode(texts[i]); });
+  const Json expected = golden();
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(digest_of_ids(ids[i]), expected["random"][i]) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Tokenizers, Published, ::testing::Values("deepseek_v3", "gptoss", "qwen3", "smollm2"),
