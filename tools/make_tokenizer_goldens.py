@@ -3,7 +3,7 @@
 tests/golden/models/llama_gguf/model.gguf, one file per pre-tokenizer that nibble knows.
 
 Run with build/oracles/bin/python (tools/oracles/setup.sh). The expressions are those of the released tokenizer.json of
-GPT-2, SmolLM2, Llama 3, Qwen3, gpt-oss and DeepSeek-V3; `check` compares them with such files:
+GPT-2, SmolLM2, Llama 3, Qwen3, gpt-oss and DeepSeek-V3, and of Kimi-K2's Python code; `check` compares them with such files:
     make_tokenizer_goldens.py check NAME TOKENIZER_JSON
 """
 
@@ -31,6 +31,9 @@ DEEPSEEK = [
     "[一-龥぀-ゟ゠-ヿ]+",
     r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^CRLF\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[CRLF]*|\s*[CRLF]+|\s+(?!\S)|\s+""".replace("CRLF", "\r\n"),
 ]
+HAN = r"[\p{Han}]+"
+UPPER2, LOWER2 = (rf"{letters[:-1]}&&[^\p{{Han}}]]" for letters in (UPPER, LOWER))
+KIMI = rf"{HAN}|{BEFORE}{UPPER2}*{LOWER2}+{ENDINGS}?|{BEFORE}{UPPER2}+{LOWER2}*{ENDINGS}?|\p{{N}}{{1,3}}|{REST % ''}"
 
 
 def cut(*patterns, digits=False, words=False):
@@ -47,6 +50,9 @@ KINDS = {  # name in tokenizer.ggml.pre -> (pre-tokenizer, normalizer, ignore_me
     "qwen2": (cut(QWEN2), normalizers.NFC(), False, False),
     "gpt-4o": (cut(GPT4O), None, True, False),
     "deepseek-v3": (cut(*DEEPSEEK), None, False, False),
+    "glm4": (cut(LLAMA3), None, False, False),
+    "minimax-m2": (cut(GPT4O), None, False, False),
+    "kimi-k2": (cut(KIMI), None, True, False),
 }
 
 

@@ -72,6 +72,7 @@ std::vector<std::pair<std::string, std::string>> side_texts(const Checkpoint& so
   if (source.gguf() != nullptr && model.family != nullptr) {
     config = model.family->config_from_gguf(*source.gguf(), model.spec);
     texts = tokenizer_texts(*source.gguf(), source.path().string());
+    if (!texts.empty()) tell_of_named_templates(*source.gguf());
   }
   // A checkpoint without a configuration (a single file, an unknown model) gets one only if there is something to say.
   if (config.is_null() && plan.layout == nullptr) return texts;

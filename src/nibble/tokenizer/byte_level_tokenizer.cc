@@ -83,7 +83,7 @@ class ByteLevelTokenizer final : public Tokenizer {
           .value("limit", kMaxTextBytes)
           .way_out("give it in pieces");
     }
-    Encoding encoding;
+    Encoding encoding{MatchBudget(marked.text.size())};
     for (const TextPart& part : as_written_.cut(marked)) {
       if (part.id >= 0) {
         encoding.ids.push_back(part.id);
@@ -109,6 +109,9 @@ class ByteLevelTokenizer final : public Tokenizer {
 
  private:
   struct Encoding {
+    explicit Encoding(MatchBudget time) : budget(time) {}
+
+    MatchBudget budget;
     std::vector<TokenId> ids;
     WordCache cache;
     BpeEncoder::Workspace workspace;
@@ -133,7 +136,7 @@ class ByteLevelTokenizer final : public Tokenizer {
   }
 
   void append_plain(const std::string& text, Encoding* encoding) const {
-    const CutText cut = cut_words(parts_.normalizer.apply(utf16_of(text)), parts_.steps);
+    const CutText cut = cut_words(parts_.normalizer.apply(utf16_of(text)), parts_.steps, &encoding->budget);
     for (const TextRange& range : cut.words) {
       encoding->word.clear();
       append_utf8(std::u16string_view(cut.text).substr(range.begin, range.end - range.begin), &encoding->word);

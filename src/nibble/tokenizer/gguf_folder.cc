@@ -76,7 +76,6 @@ class Converter {
     texts.emplace_back("tokenizer.json", json_text(tokenizer()));
     texts.emplace_back("tokenizer_config.json", json_text(tokenizer_config()));
     if (const auto chat = chat_template()) texts.emplace_back("chat_template.jinja", *chat);
-    tell_of_named_templates();
     const Json generation = generation_config();
     if (!generation.empty()) texts.emplace_back("generation_config.json", json_text(generation));
     return texts;
@@ -186,15 +185,6 @@ class Converter {
       if (known == name) return id;
     }
     return std::nullopt;
-  }
-
-  void tell_of_named_templates() const {
-    std::vector<std::string> names;
-    for (const auto& [key, value] : gguf_.metadata) {
-      if (starts_with(key, kNamedTemplate)) names.push_back(printable(key));
-    }
-    if (!names.empty())
-      log::warning(fmt::format("only the default chat template is carried over, not {}", fmt::join(names, ", ")));
   }
 
   std::optional<std::string> chat_template() const {
@@ -375,6 +365,15 @@ class Converter {
 
 std::vector<std::pair<std::string, std::string>> tokenizer_texts(const GgufFile& gguf, const std::string& file_name) {
   return Converter(gguf, file_name).run();
+}
+
+void tell_of_named_templates(const GgufFile& gguf) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : gguf.metadata) {
+    if (starts_with(key, kNamedTemplate)) names.push_back(printable(key));
+  }
+  if (!names.empty())
+    log::warning(fmt::format("only the default chat template is carried over, not {}", fmt::join(names, ", ")));
 }
 
 }  // namespace nibble

@@ -21,4 +21,7 @@ inline constexpr size_t kMaxTokenBytes = 4096;  // the longest tokens of release
 // lists of differing length, or an unknown pre-tokenizer.
 std::vector<std::pair<std::string, std::string>> tokenizer_texts(const GgufFile& gguf, const std::string& file_name);
 
+// A warning that names the chat templates beside the default one, which no file of a folder has a place for.
+void tell_of_named_templates(const GgufFile& gguf);
+
 }  // namespace nibble

@@ -78,7 +78,8 @@ TEST_P(TokenizerJson, IsWhatTheTokenizersLibraryWrites) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryPreTokenizer, TokenizerJson,
-                         ::testing::Values("gpt-2", "smollm", "llama-bpe", "qwen2", "gpt-4o", "deepseek-v3"),
+                         ::testing::Values("gpt-2", "smollm", "llama-bpe", "qwen2", "gpt-4o", "deepseek-v3", "glm4",
+                                           "minimax-m2", "kimi-k2"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_set>
@@ -16,6 +17,13 @@ namespace nibble {
 namespace {
 
 constexpr size_t kMaxMerges = size_t{8} << 20;  // released files have up to 446,189
+constexpr size_t kMaxSettingBytes = 4 << 10;
+constexpr size_t kMaxAddedRowBytes = 16 << 10;
+constexpr size_t kMaxAddedBytes = size_t{4} << 20;  // of all names together; released files have up to 20,000
+constexpr std::array<std::string_view, 8> kSettings{
+    "type",     "dropout",       "unk_token",     "continuing_subword_prefix", "end_of_word_suffix",
+    "fuse_unk", "byte_fallback", "ignore_merges",
+};
 
 Error broken_row(std::string_view part, std::string_view what, std::string_view row, const std::string& file) {
   Error error = broken_part(part, what, file);
@@ -134,7 +142,10 @@ TokenNames read_bpe_model(std::string_view json, const std::string& file, Tokeni
     } else {
       const std::string name(key);
       const std::string_view value = scan.skip();
-      if (settings.size() < 32) settings[name] = parse_json(value, file);
+      if (std::find(kSettings.begin(), kSettings.end(), name) == kSettings.end()) return;
+      if (value.size() > kMaxSettingBytes || settings.contains(name))
+        throw broken_part(name, "it is too long, or stands twice", file).value("limit", kMaxSettingBytes);
+      settings[name] = parse_json(value, file);
     }
   });
   check_settings(settings, file);
@@ -173,9 +184,13 @@ AddedToken added_token_of(const Json& row, TokenId id, const std::string& file) 
 void read_added_tokens(std::string_view json, const std::string& file, const TokenNames& names, TokenizerParts* parts) {
   std::unordered_set<std::string> seen;
   TokenId highest = static_cast<TokenId>(names.size()) - 1;
+  size_t bytes = 0;
   JsonScanner scan(json, file);
   scan.array([&] {
-    const Json row = parse_json(scan.skip(), file);
+    const std::string_view text = scan.skip();
+    if (text.size() > kMaxAddedRowBytes)
+      throw broken_row("added_tokens", "a row is too long", text, file).value("limit", kMaxAddedRowBytes);
+    const Json row = parse_json(text, file);
     const uint64_t id = json_uint(row, "id", file).value_or(UINT64_MAX);
     if (id >= kMaxTokens)
       throw broken_part("added_tokens", "an id is absent or above the limit", file).value("limit", kMaxTokens);
@@ -188,6 +203,9 @@ void read_added_tokens(std::string_view json, const std::string& file, const Tok
           .value("expected", expected);
     }
     if (!seen.insert(token.name).second) throw broken_row("added_tokens", "a token stands twice", token.name, file);
+    bytes += token.name.size();
+    if (bytes > kMaxAddedBytes)
+      throw broken_part("added_tokens", "the names are too long together", file).value("limit", kMaxAddedBytes);
     highest = std::max(highest, token.id);
     parts->added.push_back(std::move(token));
   });

@@ -9,6 +9,7 @@ namespace nibble {
 namespace {
 
 constexpr size_t kMaxSteps = 64;  // published tokenizers have up to five
+constexpr size_t kMaxFrame = 64;  // and put up to two tokens around a text
 
 std::string type_of(const Json& json, std::string_view part, const std::string& file) {
   const auto type = json_string(json, "type", file);
@@ -114,6 +115,8 @@ TextFrame read_template(const Json& json, const std::string& file, const std::fu
       throw broken_part("post_processor", "its template names a token that it does not describe", file);
     for (const Json& id : list_of(*row, "ids", file)) {
       if (!id.is_number_unsigned()) throw broken_part("post_processor", "an id is not a whole number", file);
+      if (frame.prefix.size() + frame.suffix.size() == kMaxFrame)
+        throw broken_part("post_processor", "it adds too many tokens", file).value("limit", kMaxFrame);
       (behind ? frame.suffix : frame.prefix).push_back(check_id(id.get<uint64_t>()));
     }
   }
@@ -181,9 +184,11 @@ TextFrame read_post_processor(const Json& json, const std::string& file,
   if (type != "Sequence") throw unread_kind("post_processor", type, file);
   TextFrame frame;
   for (const Json& member : list_of(json, "processors", file)) {
-    const TextFrame outer = read_post_processor(member, file, check_id);
-    frame.prefix.insert(frame.prefix.begin(), outer.prefix.begin(), outer.prefix.end());
-    frame.suffix.insert(frame.suffix.end(), outer.suffix.begin(), outer.suffix.end());
+    TextFrame one = read_post_processor(member, file, check_id);
+    if (one.empty()) continue;
+    // The library takes the second for a template of pairs.
+    if (!frame.empty()) throw unread_kind("post_processor", "two that add tokens", file);
+    frame = std::move(one);
   }
   return frame;
 }

@@ -23,6 +23,7 @@ void check_decoder(const Json& json, const std::string& file);
 // What is put around a text.
 struct TextFrame {
   std::vector<TokenId> prefix, suffix;
+  bool empty() const { return prefix.empty() && suffix.empty(); }
 };
 // `check_id` throws for an id that the tokenizer does not have.
 TextFrame read_post_processor(const Json& json, const std::string& file,

@@ -66,7 +66,10 @@ class Translation {
       at_ += 2;
       return;
     }
-    take(2);
+    const bool braced = std::string_view("pPxu").find(c) != std::string_view::npos && next_is("{", 2);
+    const size_t close = braced ? pattern_.find('}', at_) : std::string_view::npos;
+    if (braced && next_is("^", 3)) refuse(pattern_.substr(at_, 4));
+    take(close == std::string_view::npos ? 2 : close + 1 - at_);
   }
 
   // Only i and x mean the same in both.

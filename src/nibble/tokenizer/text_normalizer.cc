@@ -1,6 +1,10 @@
 #include "nibble/tokenizer/text_normalizer.h"
 
 #include <unicode/unorm2.h>
+#include <unicode/uset.h>
+
+#include <algorithm>
+#include <array>
 
 #include "nibble/base/error.h"
 #include "nibble/tokenizer/utf8.h"
@@ -15,11 +19,11 @@ struct Form {
   Instance instance;
 };
 
-constexpr Form kForms[] = {
-    {"NFC", unorm2_getNFCInstance},
-    {"NFD", unorm2_getNFDInstance},
-    {"NFKC", unorm2_getNFKCInstance},
-    {"NFKD", unorm2_getNFKDInstance},
+constexpr std::array kForms{
+    Form{"NFC", unorm2_getNFCInstance},
+    Form{"NFD", unorm2_getNFDInstance},
+    Form{"NFKC", unorm2_getNFKCInstance},
+    Form{"NFKD", unorm2_getNFKDInstance},
 };
 
 Error cannot(UErrorCode code) {
@@ -28,9 +32,26 @@ Error cannot(UErrorCode code) {
   return error;
 }
 
+// The library's tables are those of Unicode 9: what was assigned later stays as it is and is no mark to be moved. ICU's
+// are younger, so they are held to the same characters. The instances live as long as the program.
+const UNormalizer2* as_of_unicode_9(const Form& form) {
+  UErrorCode code = U_ZERO_ERROR;
+  static const USet* const kKnown = [&] {
+    const std::u16string_view pattern = u"[:age=9.0:]";
+    USet* set = uset_openPattern(pattern.data(), static_cast<int32_t>(pattern.size()), &code);
+    if (U_FAILURE(code)) throw cannot(code);
+    uset_freeze(set);
+    return set;
+  }();
+  const UNormalizer2* instance = unorm2_openFiltered(form.instance(&code), kKnown, &code);
+  if (U_FAILURE(code)) throw cannot(code);
+  return instance;
+}
+
 std::u16string normalized(const UNormalizer2* form, std::u16string text) {
   UErrorCode code = U_ZERO_ERROR;
   const auto units = static_cast<int32_t>(text.size());
+  if (std::all_of(text.begin(), text.end(), [](char16_t unit) { return unit < 0x80; })) return text;
   if (unorm2_spanQuickCheckYes(form, text.data(), units, &code) == units && U_SUCCESS(code)) return text;
   std::u16string out(text.size() + text.size() / 4 + 16, u'\0');
   for (int tries = 0; tries < 2; ++tries) {
@@ -47,12 +68,11 @@ std::u16string normalized(const UNormalizer2* form, std::u16string text) {
 }  // namespace
 
 bool TextNormalizer::add(std::string_view name) {
-  for (const Form& form : kForms) {
-    if (form.name != name) continue;
-    UErrorCode code = U_ZERO_ERROR;
-    const UNormalizer2* instance = form.instance(&code);
-    if (U_FAILURE(code)) throw cannot(code);
-    forms_.push_back(instance);
+  static const std::array kInstances{as_of_unicode_9(kForms[0]), as_of_unicode_9(kForms[1]), as_of_unicode_9(kForms[2]),
+                                     as_of_unicode_9(kForms[3])};
+  for (size_t i = 0; i < kInstances.size(); ++i) {
+    if (kForms[i].name != name) continue;
+    forms_.push_back(kInstances[i]);
     return true;
   }
   return false;

@@ -1,4 +1,5 @@
-// Unicode normalization before a text is cut: forms of the standard, one after another, by ICU.
+// Unicode normalization before a text is cut: forms of the standard, one after another, with the tables of Hugging
+// Face's library.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ class TextNormalizer {
   std::string apply_utf8(const std::string& text) const;  // of text that is_utf8()
 
  private:
-  std::vector<const void*> forms_;  // ICU's own instances, which live as long as the program
+  std::vector<const void*> forms_;  // ICU's instances, which live as long as the program
 };
 
 }  // namespace nibble

@@ -14,6 +14,8 @@
 namespace nibble {
 namespace {
 
+constexpr size_t kMaxPartBytes = size_t{1} << 20;  // of steps and settings; released ones have a few thousand
+
 // The text of each member of the outermost object.
 std::map<std::string, std::string_view> members_of(const NamedText& json) {
   std::map<std::string, std::string_view> members;
@@ -65,7 +67,10 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(const NamedText& tokenizer, const
   const auto members = members_of(tokenizer);
   const auto small = [&](const char* key) {
     const auto found = members.find(key);
-    return found == members.end() ? Json() : parse_json(found->second, file);
+    if (found == members.end()) return Json();
+    if (found->second.size() > kMaxPartBytes)
+      throw broken_part(key, "it is too long", file).value("limit", kMaxPartBytes);
+    return parse_json(found->second, file);
   };
   const auto model = members.find("model");
   if (model == members.end()) throw broken_part("model", "the file has none", file);

@@ -82,7 +82,7 @@ CutText with_prefix_spaces(const CutText& cut) {
 
 }  // namespace
 
-CutText cut_words(std::u16string text, const std::vector<CutStep>& steps) {
+CutText cut_words(std::u16string text, const std::vector<CutStep>& steps, MatchBudget* budget) {
   CutText cut;
   const auto units = static_cast<uint32_t>(text.size());
   cut.text = std::move(text);
@@ -92,7 +92,7 @@ CutText cut_words(std::u16string text, const std::vector<CutStep>& steps) {
     if (!step.pattern || cut.words.empty()) continue;
     std::vector<TextRange> words;
     words.reserve(cut.words.size());
-    step.pattern->for_ranges(cut.text, cut.words, [&](TextRange word, const std::vector<TextRange>& matches) {
+    step.pattern->for_ranges(cut.text, cut.words, budget, [&](TextRange word, const std::vector<TextRange>& matches) {
       append_words(parts_of(word, matches, step.invert), step.behavior, &words);
     });
     std::erase_if(words, [](const TextRange& word) { return word.begin == word.end; });

@@ -27,7 +27,7 @@ struct CutText {
   std::vector<TextRange> words;
 };
 
-CutText cut_words(std::u16string text, const std::vector<CutStep>& steps);
+CutText cut_words(std::u16string text, const std::vector<CutStep>& steps, MatchBudget* budget);
 
 // GPT-2's expression, which `ByteLevel` holds.
 inline constexpr std::string_view kGpt2Words =

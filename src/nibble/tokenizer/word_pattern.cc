@@ -2,14 +2,14 @@
 
 #include <unicode/uregex.h>
 
+#include <ctime>
+
 #include "nibble/base/error.h"
 #include "nibble/tokenizer/regex_dialect.h"
 #include "nibble/tokenizer/utf8.h"
 
 namespace nibble {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct CloseRegex {
   void operator()(URegularExpression* regex) const { uregex_close(regex); }
@@ -18,26 +18,20 @@ using Regex = std::unique_ptr<URegularExpression, CloseRegex>;
 
 constexpr const char* kUseRelease = "use the tokenizer.json of the model's release";
 
-// ICU asks now and then whether to go on: after every ten thousand steps back, and after every place where nothing
-// began.
-struct Deadline {
-  Clock::time_point at;
-  uint32_t asked = 0;
-  bool passed = false;
-
-  bool go_on() {
-    passed = passed || Clock::now() > at;
-    return !passed;
-  }
-};
-
-UBool after_steps(const void* context, int32_t) {
-  return static_cast<Deadline*>(const_cast<void*>(context))->go_on() ? 1 : 0;
+// A processor's time, not a clock's: a busy machine is no reason to refuse a text.
+std::chrono::nanoseconds thread_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-UBool after_place(const void* context, int64_t) {
-  auto* deadline = static_cast<Deadline*>(const_cast<void*>(context));
-  return ++deadline->asked % 64 != 0 || deadline->go_on() ? 1 : 0;
+// ICU asks after every ten thousand steps back, and after every place where nothing began.
+UBool after_steps(const void* budget, int32_t) {
+  return static_cast<MatchBudget*>(const_cast<void*>(budget))->go_on() ? 1 : 0;
+}
+
+UBool after_place(const void* budget, int64_t) {
+  return static_cast<MatchBudget*>(const_cast<void*>(budget))->go_on() ? 1 : 0;
 }
 
 }  // namespace
@@ -45,7 +39,7 @@ UBool after_place(const void* context, int64_t) {
 struct WordPattern::Compiled {
   Regex regex;
   std::string shown, file;
-  MatchLimits limits;
+  int32_t stack_bytes = 0;
 
   Error refuse(const char* message, UErrorCode code) const {
     Error error(message);
@@ -57,15 +51,23 @@ struct WordPattern::Compiled {
 struct WordPattern::Running {
   const Compiled* pattern;
   Regex regex;
-  Deadline deadline;
+  MatchBudget* budget;
 };
+
+MatchBudget::MatchBudget(size_t units, std::chrono::nanoseconds base, std::chrono::nanoseconds per_unit)
+    : end_(thread_time() + base + static_cast<int64_t>(units) * per_unit) {}
+
+bool MatchBudget::go_on() {
+  if (++asked_ % 16 == 0) spent_ = spent_ || thread_time() > end_;
+  return !spent_;
+}
 
 WordPattern::WordPattern(std::unique_ptr<Compiled> compiled) : compiled_(std::move(compiled)) {}
 WordPattern::WordPattern(WordPattern&&) noexcept = default;
 WordPattern& WordPattern::operator=(WordPattern&&) noexcept = default;
 WordPattern::~WordPattern() = default;
 
-WordPattern WordPattern::of_regex(std::string_view pattern, const std::string& file, const MatchLimits& limits) {
+WordPattern WordPattern::of_regex(std::string_view pattern, const std::string& file, int32_t stack_bytes) {
   if (pattern.size() > kMaxPatternBytes) {
     throw Error("a regular expression is too long")
         .file(file)
@@ -73,7 +75,7 @@ WordPattern WordPattern::of_regex(std::string_view pattern, const std::string& f
         .value("limit", kMaxPatternBytes)
         .way_out(kUseRelease);
   }
-  return compile(icu_pattern(pattern, file), pattern, file, limits);
+  return compile(icu_pattern(pattern, file), pattern, file, stack_bytes);
 }
 
 WordPattern WordPattern::of_text(std::string_view text, const std::string& file) {
@@ -84,15 +86,15 @@ WordPattern WordPattern::of_text(std::string_view text, const std::string& file)
         .value("limit", kMaxPatternBytes)
         .way_out(kUseRelease);
   }
-  return compile(quoted_pattern(text), text, file, {});
+  return compile(quoted_pattern(text), text, file, 8 << 20);
 }
 
 WordPattern WordPattern::compile(const std::string& icu, std::string_view shown, const std::string& file,
-                                 const MatchLimits& limits) {
+                                 int32_t stack_bytes) {
   auto compiled = std::make_unique<Compiled>();
   compiled->shown = shown;
   compiled->file = file;
-  compiled->limits = limits;
+  compiled->stack_bytes = stack_bytes;
   const std::u16string wide = utf16_of(icu);
   UErrorCode code = U_ZERO_ERROR;
   compiled->regex.reset(uregex_open(wide.data(), static_cast<int32_t>(wide.size()),
@@ -101,17 +103,14 @@ WordPattern WordPattern::compile(const std::string& icu, std::string_view shown,
   return WordPattern(std::move(compiled));
 }
 
-WordPattern::Search WordPattern::start(std::u16string_view text) const {
+WordPattern::Search WordPattern::start(std::u16string_view text, MatchBudget* budget) const {
   UErrorCode code = U_ZERO_ERROR;
-  Search search(new Running{compiled_.get(), Regex(uregex_clone(compiled_->regex.get(), &code)), {}},
+  Search search(new Running{compiled_.get(), Regex(uregex_clone(compiled_->regex.get(), &code)), budget},
                 [](Running* running) { delete running; });
   URegularExpression* regex = search->regex.get();
-  const auto units = static_cast<int64_t>(text.size());
-  search->deadline.at = Clock::now() + std::chrono::duration_cast<Clock::duration>(compiled_->limits.base +
-                                                                                   units * compiled_->limits.per_unit);
-  uregex_setStackLimit(regex, compiled_->limits.stack_bytes, &code);
-  uregex_setMatchCallback(regex, after_steps, &search->deadline, &code);
-  uregex_setFindProgressCallback(regex, after_place, &search->deadline, &code);
+  uregex_setStackLimit(regex, compiled_->stack_bytes, &code);
+  uregex_setMatchCallback(regex, after_steps, budget, &code);
+  uregex_setFindProgressCallback(regex, after_place, budget, &code);
   uregex_setText(regex, text.data(), static_cast<int32_t>(text.size()), &code);
   if (U_FAILURE(code)) throw compiled_->refuse("a regular expression that cannot be run", code);
   return search;
@@ -128,9 +127,9 @@ void WordPattern::find(Running& search, TextRange range, std::vector<TextRange>*
     if (match.begin == match.end && match.end == last_end) continue;
     matches->push_back(match);
     last_end = match.end;
-    if (++search.deadline.asked % 64 == 0 && !search.deadline.go_on()) break;
+    if (!search.budget->go_on()) break;
   }
-  if (search.deadline.passed) code = U_REGEX_TIME_OUT;
+  if (search.budget->is_spent()) code = U_REGEX_TIME_OUT;
   if (U_FAILURE(code))
     throw search.pattern->refuse("a regular expression takes too long, or too much, on this text", code);
 }

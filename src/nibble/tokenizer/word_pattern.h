@@ -20,17 +20,25 @@ struct TextRange {
 
 inline constexpr size_t kMaxPatternBytes = 16 << 10;  // published ones have a few hundred
 
-struct MatchLimits {
-  int32_t stack_bytes = 8 << 20;
-  // A text may take `base` and `per_unit` for each of its code units: a hundred times what published expressions take.
-  std::chrono::nanoseconds base = std::chrono::seconds(10);
-  std::chrono::nanoseconds per_unit = std::chrono::microseconds(20);
+// The processor time that the expressions of one text may take together: a hundred times what published ones do.
+class MatchBudget {
+ public:
+  explicit MatchBudget(size_t units, std::chrono::nanoseconds base = std::chrono::seconds(1),
+                       std::chrono::nanoseconds per_unit = std::chrono::microseconds(10));
+  // Cheap, so that it can be asked often. Once it is false it stays so.
+  bool go_on();
+  bool is_spent() const { return spent_; }
+
+ private:
+  std::chrono::nanoseconds end_;
+  uint32_t asked_ = 0;
+  bool spent_ = false;
 };
 
 class WordPattern {
  public:
   // In Oniguruma's syntax (regex_dialect.h).
-  static WordPattern of_regex(std::string_view pattern, const std::string& file, const MatchLimits& limits = {});
+  static WordPattern of_regex(std::string_view pattern, const std::string& file, int32_t stack_bytes = 8 << 20);
   static WordPattern of_text(std::string_view text, const std::string& file);
 
   WordPattern(WordPattern&&) noexcept;
@@ -40,8 +48,9 @@ class WordPattern {
   // The matches in each of `ranges`, which ascend: a match sees no further than its range. Calls
   // visit(range, matches) for each. An empty match right behind another one does not count.
   template <typename Visit>
-  void for_ranges(std::u16string_view text, const std::vector<TextRange>& ranges, Visit&& visit) const {
-    const Search search = start(text);
+  void for_ranges(std::u16string_view text, const std::vector<TextRange>& ranges, MatchBudget* budget,
+                  Visit&& visit) const {
+    const Search search = start(text, budget);
     std::vector<TextRange> matches;
     for (const TextRange& range : ranges) {
       matches.clear();
@@ -56,8 +65,8 @@ class WordPattern {
   using Search = std::unique_ptr<Running, void (*)(Running*)>;
   explicit WordPattern(std::unique_ptr<Compiled> compiled);
   static WordPattern compile(const std::string& icu, std::string_view shown, const std::string& file,
-                             const MatchLimits& limits);
-  Search start(std::u16string_view text) const;
+                             int32_t stack_bytes);
+  Search start(std::u16string_view text, MatchBudget* budget) const;
   static void find(Running& search, TextRange range, std::vector<TextRange>* matches);
 
   std::unique_ptr<Compiled> compiled_;
