@@ -23,10 +23,11 @@
 namespace nibble {
 
 struct ChatLimits {
-  uint64_t steps = 10'000'000;          // statements and expressions evaluated
-  uint64_t output_bytes = 64ULL << 20;  // rendered text, and any one string on the way
-  uint64_t source_bytes = 1ULL << 20;   // of the template
-  uint32_t nesting = 200;               // blocks, expressions, macro calls, values
+  uint64_t steps = 10'000'000;           // statements and expressions evaluated
+  uint64_t output_bytes = 64ULL << 20;   // rendered text, and any one string on the way
+  uint64_t source_bytes = 1ULL << 20;    // of the template
+  uint64_t memory_bytes = 512ULL << 20;  // all values that are alive at one time
+  uint32_t nesting = 200;                // of blocks and expressions, of macro calls, of values, each
 };
 
 // What `strftime_now` says; fixed in tests. Seconds since the epoch, in UTC.
