@@ -10,6 +10,7 @@
 #include "nibble/base/strings.h"
 #include "nibble/base/table.h"
 #include "nibble/cli/bench_op.h"
+#include "nibble/cli/bench_perplexity.h"
 #include "nibble/cli/commands.h"
 #include "nibble/hardware/calibrate.h"
 
@@ -21,6 +22,7 @@ struct BenchArgs {
   double seconds = 10;
   std::string out = "nibble-machine.json", folder = ".", what;
   BenchOpArgs op;
+  BenchPerplexityArgs perplexity;
 };
 
 std::string range_cell(const std::optional<MeasuredRange>& range, const char* unit) {
@@ -52,6 +54,7 @@ std::string calibration_text(const Device& device, const std::string& file) {
 int run_bench(const BenchArgs& args, const CommonOptions& common) {
   if (!args.calibrate) {
     if (args.what == "op") return run_bench_op(args.op, common);
+    if (!args.perplexity.file.empty()) return run_bench_perplexity(args.perplexity, common);
     throw UsageError(Error("nothing to measure").way_out("nibble bench op").way_out("nibble bench --calibrate"));
   }
   CalibrateOptions options;
@@ -102,8 +105,18 @@ std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
       ->check(CLI::Range(0.01, 60.0))
       ->capture_default_str();
   app.add_flag("!--no-check", args->op.check, "leave out the comparison with the reference");
+  app.add_option("--perplexity", args->perplexity.file, "how well --model foretells this text")->type_name("FILE");
+  app.add_option("--model", args->perplexity.model, "a checkpoint folder or file")->type_name("MODEL");
+  app.add_option("--context", args->perplexity.context, "tokens of a window that --perplexity scores")
+      ->check(CLI::Range(uint64_t{2}, uint64_t{1} << 20))
+      ->capture_default_str()
+      ->type_name("N");
   app.footer("Example:\n  nibble bench --calibrate --out here.json && nibble plan gpt-oss-20b --gpu here.json");
-  return [args, &common] { return run_bench(*args, common); };
+  return [args, &common, scheme = app.get_option("--scheme")] {
+    // Speed is measured with the quick arithmetic, text with the exact one, unless the user says otherwise.
+    if (scheme->count() > 0) args->perplexity.scheme = args->op.scheme;
+    return run_bench(*args, common);
+  };
 }
 
 }  // namespace nibble

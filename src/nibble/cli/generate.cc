@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "nibble/base/error.h"
 #include "nibble/base/log.h"
 #include "nibble/base/strings.h"
+#include "nibble/chat/conversation.h"
 #include "nibble/cli/commands.h"
 #include "nibble/engine/end_tokens.h"
 #include "nibble/engine/generate.h"
@@ -29,7 +31,7 @@ constexpr double kCeilingSeconds = 1;
 
 struct GenerateArgs {
   std::string model, scheme = "w4a16", kv{cache_types().front().name}, kv_scale = "dynamic";
-  std::optional<std::string> prompt, tokens;
+  std::optional<std::string> prompt, tokens, chat;
   GenerateOptions options;
   uint64_t experts = 0;
   bool ignore_end = false;
@@ -70,8 +72,19 @@ void check_experts(const ModelSpec& spec, uint64_t experts) {
       .way_out(fmt::format("at most {}; the model's own number is {}", spec.experts, spec.experts_per_token));
 }
 
+// The conversation as the model's own template writes it.
+std::vector<TextSpan> chat_prompt(const GenerateArgs& args) {
+  const Json conversation = read_conversation(*args.chat);
+  const ModelTemplate found = find_chat_template(args.model, !conversation.at("tools").is_null());
+  const ChatTemplate chat = ChatTemplate::parse(found.source, found.name);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return render_conversation(chat, found, conversation,
+                             {std::chrono::duration_cast<std::chrono::seconds>(now).count()});
+}
+
 std::vector<TokenId> encode_prompt(const GenerateArgs& args, const Tokenizer* tokenizer) {
   if (args.tokens) return parse_tokens(*args.tokens);
+  if (args.chat) return tokenizer->encode_spans(chat_prompt(args));
   std::vector<TokenId> ids = tokenizer->encode(args.prompt.value_or(""));
   ids.insert(ids.begin(), tokenizer->prefix().begin(), tokenizer->prefix().end());
   return ids;
@@ -140,8 +153,9 @@ std::string summary(const Generated& result, const Figures& figures, const std::
 }
 
 int run_generate(GenerateArgs args, const CommonOptions& common) {
-  if (args.prompt.has_value() == args.tokens.has_value()) {
-    throw UsageError(Error("a prompt is needed, once").way_out("-p TEXT").way_out("--tokens ID,ID,…"));
+  if (args.prompt.has_value() + args.tokens.has_value() + args.chat.has_value() != 1) {
+    throw UsageError(
+        Error("a prompt is needed, once").way_out("-p TEXT").way_out("--chat FILE").way_out("--tokens ID,ID,…"));
   }
   const Checkpoint checkpoint = Checkpoint::open(args.model, {ReadMode::kPread, false, common.thread_count()});
   Findings findings;
@@ -153,7 +167,7 @@ int run_generate(GenerateArgs args, const CommonOptions& common) {
   check_experts(model.spec, args.experts);
   std::unique_ptr<Tokenizer> tokenizer;
   // Token ids need no tokenizer; text does.
-  if (args.prompt || !args.options.stop_texts.empty()) tokenizer = load_tokenizer(args.model);
+  if (!args.tokens || !args.options.stop_texts.empty()) tokenizer = load_tokenizer(args.model);
   const std::vector<TokenId> prompt = encode_prompt(args, tokenizer.get());
   check_length(model.spec, prompt.size(), args.options.tokens);
   check_tokens(model.spec, prompt);
@@ -211,6 +225,8 @@ std::function<int()> setup_generate(CLI::App& app, CommonOptions& common) {
       ->required()
       ->type_name("MODEL");
   app.add_option("-p", args->prompt, "the prompt, as plain text")->type_name("TEXT");
+  app.add_option("--chat", args->chat, "a conversation in JSON: messages, or an object with messages, tools, …")
+      ->type_name("FILE");
   app.add_option("--tokens", args->tokens, "the prompt, as token ids")->type_name("ID,ID,…");
   add_sampling(app, args.get());
   app.add_option("--experts-per-token", args->experts, "instead of the model's own number")->type_name("K");
