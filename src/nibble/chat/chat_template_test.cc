@@ -139,7 +139,9 @@ TEST(ChatLimits, NestingEnds) {
         "{% set " + repeated("(", 5000) + "a" + repeated(",)", 5000) + " = 1 %}",
         "{{ " + repeated("[", 5000) + repeated("]", 5000) + " }}"}) {
     const std::string what = failure(source);
-    if (!source.starts_with("(")) EXPECT_THAT(what, HasSubstr("nests too deeply")) << source.substr(0, 40);
+    if (!source.starts_with("(")) {
+      EXPECT_THAT(what, HasSubstr("nests too deeply")) << source.substr(0, 40);
+    }
   }
 }
 

@@ -93,9 +93,9 @@ Value Interpreter::slice(const Expr& expr) {
   const Value stop = eval(*expr.children[2]);
   const Value step = eval(*expr.children[3]);
   at_ = expr.at;
-  // Jinja computes what is constant beforehand, and there slices as it takes items.
+  // Jinja computes output that is constant beforehand, and there slices as it takes items.
   const bool has_length = value.is<TextPtr>() || value.is<ListPtr>() || value.is<Range>() || value.is<Undefined>();
-  if (expr.is_constant && !has_length) return undefined("the value cannot be sliced");
+  if (is_constant_output_ && !has_length) return undefined("the value cannot be sliced");
   return slice_of(*this, value, start, stop, step);
 }
 

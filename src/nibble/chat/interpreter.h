@@ -77,6 +77,7 @@ class Interpreter final : public Run {
   TextBuilder* out_ = nullptr;
   Position at_;
   uint32_t level_ = 0, macro_level_ = 0;
+  bool is_constant_output_ = false;
 };
 
 }  // namespace nibble::jinja

@@ -8,12 +8,6 @@
 namespace nibble::jinja {
 namespace {
 
-// Where a tuple without brackets ends.
-bool ends_tuple(const TokenReader& reader, std::string_view end_name) {
-  return reader.is(TokenKind::kVariableEnd) || reader.is(TokenKind::kBlockEnd) || reader.is_operator(")") ||
-         (!end_name.empty() && reader.is_name(end_name));
-}
-
 class ExpressionParser {
  public:
   explicit ExpressionParser(TokenReader& reader) : reader_(reader) {}
@@ -24,7 +18,7 @@ class ExpressionParser {
     bool is_tuple = false;
     while (true) {
       if (!items.empty()) reader_.expect_operator(",");
-      if (ends_tuple(reader_, end_name)) break;
+      if (reader_.ends_tuple(end_name)) break;
       items.push_back(with_condition ? condition() : disjunction());
       if (!reader_.is_operator(",")) break;
       is_tuple = true;
@@ -65,6 +59,10 @@ class ExpressionParser {
       input = make_call(ExprKind::kFilter, at, std::move(children), std::move(call));
       input->native = find_native(jinja::filters(), name);
       if (input->native == nullptr) reader_.refuse_at(at, fmt::format("the filter '{}' is not supported", name));
+      // These apply filters and tests by name, and so see more than their arguments.
+      for (const char* each : {"map", "select", "reject", "selectattr", "rejectattr"}) {
+        if (name == each) input->is_constant = false;
+      }
       input->name = std::move(name);
     }
     return input;
@@ -448,49 +446,6 @@ class ExpressionParser {
   TokenReader& reader_;
 };
 
-Target one_target(TokenReader& reader, bool with_attributes);
-
-Target several_targets(TokenReader& reader, std::string_view end_name, bool with_attributes, bool in_brackets) {
-  Target out;
-  out.kind = Target::Kind::kTuple;
-  out.at = reader.peek().at;
-  bool is_tuple = false;
-  while (true) {
-    if (!out.parts.empty()) reader.expect_operator(",");
-    if (ends_tuple(reader, end_name)) break;
-    out.parts.push_back(one_target(reader, with_attributes));
-    if (!reader.is_operator(",")) break;
-    is_tuple = true;
-  }
-  if (is_tuple || (out.parts.empty() && in_brackets)) return out;
-  if (out.parts.empty()) reader.refuse_unexpected("a name");
-  Target only = std::move(out.parts.front());
-  return only;
-}
-
-Target one_target(TokenReader& reader, bool with_attributes) {
-  if (reader.take_operator("(")) {
-    const NestingGuard guard(reader);
-    Target inner = several_targets(reader, {}, with_attributes, true);
-    reader.expect_operator(")");
-    return inner;
-  }
-  Target out;
-  out.at = reader.peek().at;
-  if (!reader.is(TokenKind::kName)) reader.refuse_unexpected("a name to assign to");
-  out.name = reader.take().text;
-  for (const std::string_view fixed : {"true", "false", "none", "True", "False", "None"}) {
-    if (out.name == fixed) reader.refuse_at(out.at, fmt::format("can't assign to '{}'", fixed));
-  }
-  if (with_attributes && reader.take_operator(".")) {
-    out.kind = Target::Kind::kAttribute;
-    out.attribute = reader.any_name();
-  } else if (out.name == "loop") {
-    ++reader.uses.loop_assigned;
-  }
-  return out;
-}
-
 }  // namespace
 
 ExprPtr parse_expression(TokenReader& reader) { return ExpressionParser(reader).condition(); }
@@ -501,10 +456,6 @@ ExprPtr parse_tuple(TokenReader& reader, bool with_condition, std::string_view e
 
 ExprPtr parse_filters(TokenReader& reader, ExprPtr input, bool begins) {
   return ExpressionParser(reader).filters(std::move(input), begins);
-}
-
-Target parse_target(TokenReader& reader, std::string_view end_name, bool with_attributes) {
-  return several_targets(reader, end_name, with_attributes, false);
 }
 
 }  // namespace nibble::jinja

@@ -24,6 +24,11 @@ class TokenReader {
   bool is_name(std::string_view text, size_t ahead = 0) const { return matches(TokenKind::kName, text, ahead); }
   bool take_operator(std::string_view text) { return is_operator(text) && (take(), true); }
   bool take_name(std::string_view text) { return is_name(text) && (take(), true); }
+  // Does a tuple without brackets end here? `end_name`: a name that ends it, too.
+  bool ends_tuple(std::string_view end_name) const {
+    return is(TokenKind::kVariableEnd) || is(TokenKind::kBlockEnd) || is_operator(")") ||
+           (!end_name.empty() && is_name(end_name));
+  }
   void expect_operator(std::string_view text);
   void expect_name(std::string_view text);
   void expect(TokenKind kind);

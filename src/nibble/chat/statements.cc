@@ -76,6 +76,7 @@ void Interpreter::output(const Statement& statement) {
       out_->add(*text);
       continue;
     }
+    is_constant_output_ = expr->is_constant;
     const Value value = eval(*expr);
     at_ = expr->at;
     append_text(*this, *out_, value);
