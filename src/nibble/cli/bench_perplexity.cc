@@ -52,10 +52,11 @@ int run_bench_perplexity(const BenchPerplexityArgs& args, const CommonOptions& c
                     {"scheme", args.scheme},
                     {"seconds", seconds}});
   } else {
-    print_out(fmt::format("perplexity {:.4f} ({:.4f} nats a token, standard error {:.4f}; {} tokens in {} windows of {}; "
-                          "{}; {:.1f} s)\n",
-                          result.perplexity(), result.mean_nll, result.standard_error, result.tokens, result.windows,
-                          args.context, args.scheme, seconds));
+    print_out(
+        fmt::format("perplexity {:.4f} ({:.4f} nats a token, standard error {:.4f}; {} tokens in {} windows of {}; "
+                    "{}; {:.1f} s)\n",
+                    result.perplexity(), result.mean_nll, result.standard_error, result.tokens, result.windows,
+                    args.context, args.scheme, seconds));
   }
   return kExitDone;
 }

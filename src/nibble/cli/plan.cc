@@ -148,11 +148,13 @@ int run_plan(PlanArgs& args, const CommonOptions& common) {
     if (type.name == args.kv) request.kv_element_bytes = type.element_bytes;
   }
   request.target = args.target == "throughput" ? PlanTarget::kThroughput : PlanTarget::kLatency;
-  request.engine = args.emit == "vllm" ? Engine::kVllm : args.emit == "sglang" ? Engine::kSglang : Engine::kNone;
+  request.engine = args.emit == "vllm"     ? ServingEngine::kVllm
+                   : args.emit == "sglang" ? ServingEngine::kSglang
+                                           : ServingEngine::kNone;
   check_usage(request);
   const Plan plan = make_plan(request);
   std::string launch;
-  if (request.engine != Engine::kNone && plan.fits) launch = launch_config(plan, request.engine);
+  if (request.engine != ServingEngine::kNone && plan.fits) launch = launch_config(plan, request.engine);
   // Before anything is printed: a page that cannot be written is an error, not a line after a good answer.
   if (!args.html.empty()) write_atomically(args.html, plan_html(plan));
   if (common.json) {

@@ -1,8 +1,8 @@
 // How well a model foretells a text: e^(mean negative log-likelihood of its tokens).
 //
-// The text is cut into windows of `context` tokens, each scored from nothing; counted are the tokens of a window's second
-// half, which have at least that much before them (as llama.cpp counts, so that figures may stand side by side). A last
-// window that is not full is left out, unless it is the only one.
+// The text is cut into windows of `context` tokens, each scored from nothing; counted are the tokens of a window's
+// second half, which have at least that much before them (as llama.cpp counts, so that figures may stand side by side).
+// A last window that is not full is left out, unless it is the only one.
 #pragma once
 
 #include <cstdint>

@@ -56,7 +56,7 @@ TEST(ChosenRow, a_format_that_is_too_large_yields_to_the_next) {
   EXPECT_TRUE(plan.fits);
   EXPECT_EQ(detail_of(plan).format, "int4-g32");
   EXPECT_TRUE(plan.chosen->memory.fits());
-  EXPECT_THAT(launch_config(plan, Engine::kVllm), HasSubstr("--format int4-g32"));
+  EXPECT_THAT(launch_config(plan, ServingEngine::kVllm), HasSubstr("--format int4-g32"));
   // Of those that fit the first, not the smallest.
   EXPECT_EQ(detail_of(make_plan(request_for("kimi-k2.5", {"int4-g32", "mxfp4"}, 8))).format, "int4-g32");
   PlanRequest flat = request_for("", {"bf16", "int4-g32"}, 8);
@@ -118,7 +118,7 @@ TEST_F(Folder, of_16_bits_is_no_release_to_be_kept) {
   EXPECT_EQ(plan.rows[0].format, "released");
   EXPECT_EQ(detail_of(plan).format, "mxfp4");
   const Plan plain = make_plan(request_for(dir_.path().string(), {"bf16"}, 1));
-  EXPECT_THAT(launch_config(plain, Engine::kVllm), Not(HasSubstr("nibble quantize")));
+  EXPECT_THAT(launch_config(plain, ServingEngine::kVllm), Not(HasSubstr("nibble quantize")));
 }
 
 TEST_F(Folder, what_is_missing_is_named_once) {

@@ -123,13 +123,13 @@ std::string sglang(const Plan& plan) {
 
 }  // namespace
 
-bool can_launch(Engine engine, const Layout& layout, bool has_experts) {
-  if (engine == Engine::kNone || !has_experts) return true;
+bool can_launch(ServingEngine engine, const Layout& layout, bool has_experts) {
+  if (engine == ServingEngine::kNone || !has_experts) return true;
   if (layout.ep == 1) return layout.dp == 1;
-  return engine == Engine::kSglang || layout.ep == layout.stage_gpus();
+  return engine == ServingEngine::kSglang || layout.ep == layout.stage_gpus();
 }
 
-std::string launch_config(const Plan& plan, Engine engine) {
+std::string launch_config(const Plan& plan, ServingEngine engine) {
   if (!plan.subject)
     throw Error("a launch configuration needs a model").way_out("name a checkpoint instead of --total and --active");
   if (plan.device.kind == DeviceKind::kCpu)
@@ -140,7 +140,7 @@ std::string launch_config(const Plan& plan, Engine engine) {
   if (plan.search.plans.empty() || !plan.chosen)
     throw Error("no layout fits, so there is nothing to launch")
         .way_out("run the same command without --emit: it says what is missing and what would fit");
-  return engine == Engine::kVllm ? vllm(plan) : sglang(plan);
+  return engine == ServingEngine::kVllm ? vllm(plan) : sglang(plan);
 }
 
 }  // namespace nibble

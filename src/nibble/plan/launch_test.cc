@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::thrown_error;
 
-Plan kimi(Engine engine, double reserve) {
+Plan kimi(ServingEngine engine, double reserve) {
   PlanRequest request;
   request.model = "kimi-k2.5";
   request.formats = {"released"};
@@ -33,15 +33,15 @@ double number_behind(const std::string& text, const std::string& key) {
 
 TEST(Launch, shares_of_the_memory_leave_what_engines_take_outside) {
   for (const double reserve : {0.0, 0.05, 0.3}) {
-    const Plan plan = kimi(Engine::kSglang, reserve);
+    const Plan plan = kimi(ServingEngine::kSglang, reserve);
     ASSERT_TRUE(plan.fits);
     const MemoryPlan& memory = plan.chosen->memory;
     const auto capacity = static_cast<double>(memory.capacity);
-    const double fixed = number_behind(launch_config(plan, Engine::kSglang), "mem-fraction-static");
+    const double fixed = number_behind(launch_config(plan, ServingEngine::kSglang), "mem-fraction-static");
     EXPECT_GE(fixed * capacity, static_cast<double>(memory.weights + memory.kv));
     EXPECT_LE(fixed * capacity, static_cast<double>(memory.capacity - memory.activations - memory.workspace -
                                                     memory.communication - memory.graphs));
-    const double all = number_behind(launch_config(plan, Engine::kVllm), "gpu-memory-utilization");
+    const double all = number_behind(launch_config(plan, ServingEngine::kVllm), "gpu-memory-utilization");
     EXPECT_GE(all * capacity, static_cast<double>(memory.total() - memory.reserve - memory.graphs));
     EXPECT_LE(all * capacity, static_cast<double>(memory.capacity - memory.graphs));
   }
@@ -49,8 +49,10 @@ TEST(Launch, shares_of_the_memory_leave_what_engines_take_outside) {
 
 // Nine sequences over two groups: five of them on the fuller one.
 TEST(Launch, sequences_are_those_of_the_fullest_group) {
-  EXPECT_EQ(number_behind(launch_config(kimi(Engine::kSglang, 0.3), Engine::kSglang), "max-running-requests"), 10);
-  EXPECT_EQ(number_behind(launch_config(kimi(Engine::kVllm, 0.3), Engine::kVllm), "max-num-seqs"), 5);
+  EXPECT_EQ(
+      number_behind(launch_config(kimi(ServingEngine::kSglang, 0.3), ServingEngine::kSglang), "max-running-requests"),
+      10);
+  EXPECT_EQ(number_behind(launch_config(kimi(ServingEngine::kVllm, 0.3), ServingEngine::kVllm), "max-num-seqs"), 5);
 }
 
 TEST(Launch, processors_are_launched_by_none) {
@@ -60,7 +62,7 @@ TEST(Launch, processors_are_launched_by_none) {
   request.gpus = 1;
   const Plan plan = make_plan(request);
   ASSERT_TRUE(plan.fits);
-  EXPECT_THAT(thrown_error([&] { launch_config(plan, Engine::kVllm); }).message(), HasSubstr("are for GPUs"));
+  EXPECT_THAT(thrown_error([&] { launch_config(plan, ServingEngine::kVllm); }).message(), HasSubstr("are for GPUs"));
 }
 
 }  // namespace

@@ -301,7 +301,7 @@ TEST(Plan, engines_are_told_what_they_know) {
   request.tp = 8;
   request.ep = 4;
   EXPECT_TRUE(make_plan(request).fits);
-  request.engine = Engine::kVllm;
+  request.engine = ServingEngine::kVllm;
   const Plan plan = make_plan(request);
   EXPECT_FALSE(plan.fits);
   EXPECT_THAT(plan.search.refused[0].refusal.reason, HasSubstr("vLLM"));

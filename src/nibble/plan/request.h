@@ -9,7 +9,7 @@
 namespace nibble {
 
 // Whose launch configuration is wanted: only layouts that it can be told are considered.
-enum class Engine : uint8_t { kNone, kVllm, kSglang };
+enum class ServingEngine : uint8_t { kNone, kVllm, kSglang };
 
 enum class PlanTarget : uint8_t { kLatency, kThroughput };
 
@@ -26,7 +26,7 @@ struct PlanRequest {
   uint64_t kv_element_bytes = 2;           // of one of cache_types()
   std::optional<uint64_t> tp, ep, pp, dp;  // any of them: that layout; none: the best one found
   PlanTarget target = PlanTarget::kLatency;
-  Engine engine = Engine::kNone;
+  ServingEngine engine = ServingEngine::kNone;
   uint64_t draft = 0;       // tokens drafted a step
   uint64_t answer = 32000;  // tokens of a thinking model's answer
   double skew = 0;          // exponent of the experts' popularity (ledger/routing.h)

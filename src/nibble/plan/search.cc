@@ -39,8 +39,8 @@ std::vector<Layout> candidates(const ModelSpec& spec, const PlanRequest& request
   return layouts;
 }
 
-LayoutRefusal not_told(Engine engine) {
-  if (engine == Engine::kVllm)
+LayoutRefusal not_told(ServingEngine engine) {
+  if (engine == ServingEngine::kVllm)
     return {"vLLM deals the experts out over all GPUs of a stage, or cuts them over all of them",
             {},
             {"EP equal to TP x DP", "EP 1 with DP 1"}};
