@@ -43,7 +43,9 @@ void check(const Json& made, const std::string& what, const std::string& source,
     EXPECT_TRUE(failed) << what << "\nshould fail, but gives: " << text;
   } else {
     EXPECT_FALSE(failed) << what << "\nfails: " << text;
-    if (!failed) EXPECT_EQ(text, made["output"].get<std::string>()) << what;
+    if (!failed) {
+      EXPECT_EQ(text, made["output"].get<std::string>()) << what;
+    }
   }
 }
 
