@@ -131,17 +131,14 @@ TEST(ChatLimits, NestingEnds) {
     return out;
   };
   for (const std::string& source :
-       {repeated("(", 5000), "{{ " + repeated("(", 5000) + "1" + repeated(")", 5000) + " }}",
-        "{{ " + repeated("not ", 5000) + "1 }}", "{{ " + repeated("-", 5000) + "1 }}",
-        "{{ 1" + repeated(" + 1", 5000) + " }}", "{{ x" + repeated(".a", 5000) + " }}",
-        "{{ x" + repeated("|d", 5000) + " }}", "{{ " + repeated("1 if 1 else ", 5000) + "1 }}",
-        repeated("{% if 1 %}", 5000) + repeated("{% endif %}", 5000),
+       {"{{ " + repeated("(", 5000) + "1" + repeated(")", 5000) + " }}", "{{ " + repeated("not ", 5000) + "1 }}",
+        "{{ " + repeated("-", 5000) + "1 }}", "{{ 1" + repeated(" + 1", 5000) + " }}",
+        "{{ x" + repeated(".a", 5000) + " }}", "{{ x" + repeated("|d", 5000) + " }}",
+        "{{ " + repeated("1 if 1 else ", 5000) + "1 }}", repeated("{% if 1 %}", 5000) + repeated("{% endif %}", 5000),
         "{% set " + repeated("(", 5000) + "a" + repeated(",)", 5000) + " = 1 %}",
         "{{ " + repeated("[", 5000) + repeated("]", 5000) + " }}"}) {
     const std::string what = failure(source);
-    if (!source.starts_with("(")) {
-      EXPECT_THAT(what, HasSubstr("nests too deeply")) << source.substr(0, 40);
-    }
+    EXPECT_THAT(what, HasSubstr("nests too deeply")) << source.substr(0, 40);
   }
 }
 

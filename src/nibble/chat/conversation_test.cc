@@ -96,7 +96,12 @@ TEST_F(ModelFolder, TokensOfTheModelAreTheTemplates) {
 
 TEST(ModelTemplate, OfAGguf) {
   const Path gguf = Path(NIBBLE_SOURCE_DIR) / "tests/golden/models/llama_gguf/model.gguf";
-  EXPECT_THROW(find_chat_template(gguf, false), Error);
+  const ModelTemplate model = find_chat_template(gguf, true);
+  EXPECT_EQ(model.name, gguf.string());
+  EXPECT_EQ(find_chat_template(gguf.parent_path(), false).source, model.source);
+  const auto spans = render_conversation(ChatTemplate::parse(model.source, model.name), model,
+                                         parse_conversation(R"([{"role": "user", "content": "hi"}])", "c"), {});
+  EXPECT_FALSE(spans.empty());
   EXPECT_THROW(find_chat_template(gguf.parent_path() / "absent", false), Error);
 }
 
