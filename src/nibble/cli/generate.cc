@@ -13,6 +13,7 @@
 #include "nibble/base/strings.h"
 #include "nibble/chat/conversation.h"
 #include "nibble/cli/commands.h"
+#include "nibble/cli/schemes.h"
 #include "nibble/engine/end_tokens.h"
 #include "nibble/engine/generate.h"
 #include "nibble/engine/memory_check.h"
@@ -54,7 +55,7 @@ std::vector<TokenId> parse_tokens(const std::string& list) {
 EngineOptions engine_options(const GenerateArgs& args) {
   EngineOptions options;
   options.experts_per_token = args.experts;
-  options.arithmetic.integer_activations = args.scheme == "w4a8" ? ActivationKind::kInt8 : ActivationKind::kF32;
+  options.arithmetic.integer_activations = activations_of_scheme(args.scheme);
   for (const CacheType& type : cache_types()) {
     if (type.name == args.kv) options.cache = type.element_bytes == 1 ? CacheElement::kE4M3 : CacheElement::kBF16;
   }
@@ -230,8 +231,11 @@ std::function<int()> setup_generate(CLI::App& app, CommonOptions& common) {
   app.add_option("--tokens", args->tokens, "the prompt, as token ids")->type_name("ID,ID,…");
   add_sampling(app, args.get());
   app.add_option("--experts-per-token", args->experts, "instead of the model's own number")->type_name("K");
-  app.add_option("--scheme", args->scheme, "w4a16: float32 activations; w4a8: INT8 ones for integer weights")
-      ->check(CLI::IsMember({"w4a16", "w4a8", "bf16"}))
+  app.add_option(
+         "--scheme", args->scheme,
+         "w4a16: float32 activations; w4a8: INT8 ones for integer weights; w4a4: four-bit float blocks on both sides, "
+         "by the reference (slow)")
+      ->check(CLI::IsMember({"w4a16", "w4a8", "w4a4", "bf16"}))
       ->capture_default_str();
   app.add_option("--kv", args->kv, "type of cached keys and values")
       ->check(CLI::IsMember(cache_type_names()))

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "nibble/base/error.h"
 #include "nibble/base/rng.h"

@@ -12,7 +12,7 @@ bool Multiplier::Prepared::serves(const Product& product) const {
   const bool same_runs = layout.zero == wanted.zero && layout.run_cols() == wanted.run_cols();
   // Minima need the sums of runs; the same codes need the same offset, order and groups.
   if (kind == ActivationKind::kF32) return wanted.zero != ZeroPoint::kMin || same_runs;
-  return layout.codes == wanted.codes && same_runs;
+  return layout.codes == wanted.codes && layout.scale == wanted.scale && same_runs;
 }
 
 const Multiplier::Prepared& Multiplier::prepare(const Product& product) {
@@ -28,6 +28,8 @@ const Multiplier::Prepared& Multiplier::prepare(const Product& product) {
   one.stride = product.x_stride;
   if (one.kind == ActivationKind::kInt8) {
     one.int8 = one.quantizer.run(one.layout, product.x, product.x_rows, product.x_stride, pool_);
+  } else if (one.kind == ActivationKind::kE2M1) {
+    one.e2m1 = one.e2m1_quantizer.run(one.layout, product.x, product.x_rows, product.x_stride, pool_);
   } else {
     one.f32 = one.padder.run(one.layout, product.x, product.x_rows, product.x_stride);
   }
@@ -49,6 +51,7 @@ void Multiplier::run(std::span<const Product> products) {
     task.out_stride = product.out_stride;
     task.f32 = activations.f32;
     task.int8 = activations.int8;
+    task.e2m1 = activations.e2m1;
     jobs_.push_back({product.weights->panel, task});
   }
   run_panels(jobs_, pool_);

@@ -43,6 +43,8 @@ class Multiplier {
     F32Padder padder;
     Int8Activations int8;
     F32Activations f32;
+    E2M1Quantizer e2m1_quantizer;
+    E2M1Activations e2m1;
 
     bool serves(const Product& product) const;
   };

@@ -2,6 +2,13 @@
 
 namespace nibble {
 
-std::string_view activation_kind_name(ActivationKind kind) { return kind == ActivationKind::kF32 ? "f32" : "int8"; }
+std::string_view activation_kind_name(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::kF32: return "f32";
+    case ActivationKind::kInt8: return "int8";
+    case ActivationKind::kE2M1: return "e2m1";
+  }
+  return "f32";
+}
 
 }  // namespace nibble

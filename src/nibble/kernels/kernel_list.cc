@@ -11,7 +11,9 @@ namespace nibble {
   ROW(kReferenceInt8)       \
   ROW(kAvx512F32)           \
   ROW(kAvx2F32)             \
-  ROW(kReferenceF32)
+  ROW(kReferenceF32)        \
+  ROW(kReferenceE2M1)       \
+  ROW(kTensorCoreModel)
 // clang-format on
 
 #define NIBBLE_DECLARE(NAME) extern const Kernel NAME;

@@ -11,6 +11,8 @@
 //   with minima           then  acc = fma(min, a, acc): a is the run's sum of x (even columns' sum plus odd ones'), or
 //                         s times the sum of its codes
 //
+//   E2M1 activations      see cpu/reference/e2m1_panels.cc
+//
 // with q and s as in activations.h. Code values: E2M1 its value, INT4 code - 8, code - zero or, with minima, code; INT8
 // and floats themselves.
 // Each operation is rounded to float32, to nearest even.
@@ -19,6 +21,7 @@
 #include <cstdint>
 
 #include "nibble/kernels/activations.h"
+#include "nibble/kernels/e2m1_activations.h"
 #include "nibble/kernels/weight_layout.h"
 
 namespace nibble {
@@ -30,8 +33,9 @@ struct PanelTask {
   const uint32_t* rows = nullptr;  // row of the activations of each token; null: 0, 1, 2 …
   float* out = nullptr;            // (tokens, N): only the rows of these groups are written, none beyond N
   uint64_t out_stride = 0;         // floats
-  F32Activations f32;              // one of the two, as the kernel takes them
+  F32Activations f32;              // one of the three, as the kernel takes them
   Int8Activations int8;
+  E2M1Activations e2m1;
 
   uint64_t row_of(uint64_t token) const { return rows == nullptr ? token : rows[token]; }
 };

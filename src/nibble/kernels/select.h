@@ -12,6 +12,7 @@
 namespace nibble {
 
 // The activations that weights of a layout meet: what the scheme says for integers, float32 for floats.
+// E2M1 activations are for blocks of four-bit floats alone; everything else meets float32 then.
 ActivationKind activations_of(const WeightLayout& layout, ActivationKind of_integers);
 
 enum class Verdict : uint8_t { kChosen, kOk, kNo };

@@ -43,7 +43,7 @@ TEST_P(Published, HardTextsHaveTheLibrarysIds) {
     const auto ids = tokenizer().encode(texts[i]);
     EXPECT_EQ(Json(ids), expected["hard"][i])
         << i << ": " << Json(texts[i].substr(0, 200)).dump(-1, ' ', true, Json::error_handler_t::replace);
-    EXPECT_EQ(digest_of(decode_tokens(tokenizer(), ids, true)), expected["decoded"][i]) << i;
+    EXPECT_EQ(digest_of(decode_tokens(tokenizer(), ids, true)), expected["decoded"][i].get<std::string>()) << i;
   }
 }
 

@@ -15,7 +15,7 @@ namespace nibble {
 
 // What the user decides about arithmetic; part of what a certificate certifies.
 struct Arithmetics {
-  // Of integer weights (E2M1 counts as such); weights in floats always meet float32.
+  // Of integer weights (E2M1 counts as such), or of blocks of E2M1; other weights always meet float32.
   ActivationKind integer_activations = ActivationKind::kF32;
   std::string kernel;  // forces kernels of this name; "": the quickest
 };
