@@ -1,6 +1,7 @@
 #include "nibble/chat/string_split.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "nibble/chat/string_tools.h"
 #include "nibble/chat/unicode.h"

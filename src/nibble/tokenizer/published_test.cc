@@ -52,7 +52,7 @@ TEST_P(Published, RandomTextsHaveTheLibrarysIds) {
   const auto texts = golden_texts().random;
   ASSERT_EQ(texts.size(), expected["random"].size());
   for (size_t i = 0; i < texts.size(); ++i)
-    EXPECT_EQ(digest_of_ids(tokenizer().encode(texts[i])), expected["random"][i]) << i << ": " << texts[i];
+    EXPECT_EQ(digest_of_ids(tokenizer().encode(texts[i])), expected["random"][i].get<std::string>()) << i << ": " << texts[i];
 }
 
 TEST_P(Published, ALongTextHasTheLibrarysIds) {
@@ -104,7 +104,7 @@ TEST_P(Published, SeveralThreadsMayEncodeAtOnce) {
   std::vector<std::vector<TokenId>> ids(400);
   parallel_for(ids.size(), 4, [&](uint64_t i) { ids[i] = shared.encode(texts[i]); });
   const Json expected = golden();
-  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(digest_of_ids(ids[i]), expected["random"][i]) << i;
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(digest_of_ids(ids[i]), expected["random"][i].get<std::string>()) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Tokenizers, Published, ::testing::Values("deepseek_v3", "gptoss", "qwen3", "smollm2"),
