@@ -101,7 +101,7 @@ TEST(ModelTemplate, OfAGguf) {
   EXPECT_EQ(find_chat_template(gguf.parent_path(), false).source, model.source);
   const auto spans = render_conversation(ChatTemplate::parse(model.source, model.name), model,
                                          parse_conversation(R"([{"role": "user", "content": "hi"}])", "c"), {});
-  EXPECT_FALSE(spans.empty());
+  EXPECT_EQ(spans, (std::vector<TextSpan>{{"<|im_start|>user\n", true}, {"hi", false}, {"<|im_end|>\n", true}}));
   EXPECT_THROW(find_chat_template(gguf.parent_path() / "absent", false), Error);
 }
 

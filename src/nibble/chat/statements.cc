@@ -78,6 +78,7 @@ void Interpreter::output(const Statement& statement) {
     }
     is_constant_output_ = expr->is_constant;
     const Value value = eval(*expr);
+    is_constant_output_ = false;
     at_ = expr->at;
     append_text(*this, *out_, value);
   }
