@@ -13,7 +13,7 @@ namespace {
 BpeModel letters() {
   BpeModel model;
   model.byte_ids.fill(-1);
-  for (TokenId i = 0; i < 8; ++i) model.byte_ids[static_cast<size_t>('a' + i)] = i;
+  for (TokenId i = 0; i < 8; ++i) model.byte_ids[size_t{'a'} + static_cast<size_t>(i)] = i;
   return model;
 }
 
@@ -46,6 +46,7 @@ std::vector<TokenId> merged_slowly(std::vector<TokenId> ids, const std::vector<B
 TEST(Bpe, IsTheDefinitionOnRandomVocabularies) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     std::vector<BpeMerge> merges;
+    merges.reserve(40);
     uint64_t at = 0;
     const auto random = [&](uint64_t below) { return static_cast<TokenId>(random_bits(seed, at++) % below); };
     // Ids may be made by several pairs, as in files that came from tiktoken's.

@@ -29,8 +29,8 @@ std::unique_ptr<Tokenizer> from_gguf(const Path& path) {
   NamedText tokenizer{path.string(), ""};
   NamedText config{path.string(), ""};
   for (auto& [name, text] : tokenizer_texts(gguf, path.string())) {
-    if (name == "tokenizer.json") tokenizer.text = std::move(text);
-    if (name == "tokenizer_config.json") config.text = std::move(text);
+    if (name != "tokenizer.json" && name != "tokenizer_config.json") continue;
+    (name == "tokenizer.json" ? tokenizer : config).text = std::move(text);
   }
   if (tokenizer.text.empty())
     throw Error("the file carries no tokenizer").file(path.string()).way_out("use a GGUF file that has its vocabulary");

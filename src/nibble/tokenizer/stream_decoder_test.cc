@@ -30,6 +30,7 @@ class Bytes final : public Tokenizer {
 
 std::vector<TokenId> ids_of(std::string_view bytes) {
   std::vector<TokenId> ids;
+  ids.reserve(bytes.size());
   for (const char byte : bytes) ids.push_back(static_cast<uint8_t>(byte));
   return ids;
 }

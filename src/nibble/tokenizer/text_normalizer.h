@@ -11,7 +11,7 @@ namespace nibble {
 class TextNormalizer {
  public:
   // Adds NFC, NFD, NFKC or NFKD; false for another name.
-  bool add(std::string_view form);
+  bool add(std::string_view name);
   bool changes_nothing() const { return forms_.empty(); }
   std::u16string apply(std::u16string text) const;
   std::string apply_utf8(const std::string& text) const;  // of text that is_utf8()

@@ -23,7 +23,7 @@ namespace {
 struct TiktokenClass {
   std::string_view module, name;   // in auto_map
   std::string_view pre_tokenizer;  // its row in pre_tokenizer.h
-  TokenId reserved = 0;            // ids behind the ranks; those that the configuration does not name are reserved
+  uint64_t reserved = 0;           // ids behind the ranks; those that the configuration does not name are reserved
 };
 
 constexpr std::array kClasses{TiktokenClass{"tokenization_kimi", "TikTokenTokenizer", "kimi-k2", 256}};
@@ -110,25 +110,25 @@ void imply_merges(const NamedText& ranks, TokenizerParts* parts) {
   }
 }
 
-void add_control_tokens(const Json& config, const std::string& file, TokenId reserved, TokenizerParts* parts) {
-  const auto first = static_cast<TokenId>(parts->vocabulary.size());
-  std::vector<AddedToken> tokens(static_cast<size_t>(reserved));
+void add_control_tokens(const Json& config, const std::string& file, uint64_t reserved, TokenizerParts* parts) {
+  const uint64_t first = parts->vocabulary.size();
+  std::vector<AddedToken> tokens(reserved);
   const Json none = Json::object();
   const Json* rows = json_member(config, "added_tokens_decoder");
   for (const auto& [key, row] : (rows == nullptr ? none : *rows).items()) {
     const auto id = whole_number(key);
-    if (!id || *id < static_cast<uint64_t>(first) || *id >= static_cast<uint64_t>(first + reserved)) {
+    if (!id || *id < first || *id - first >= reserved) {
       throw broken_part("added_tokens_decoder", "an id is not one of those behind the vocabulary", file)
           .value("id", key)
           .value("first", first)
           .value("last", first + reserved - 1);
     }
-    tokens[*id - static_cast<uint64_t>(first)] = added_token_of(row, static_cast<TokenId>(*id), file);
+    tokens[*id - first] = added_token_of(row, static_cast<TokenId>(*id), file);
   }
   std::unordered_map<std::string, TokenId> names;
-  for (TokenId i = 0; i < reserved; ++i) {
-    AddedToken& token = tokens[static_cast<size_t>(i)];
-    token.id = first + i;
+  for (uint64_t i = 0; i < reserved; ++i) {
+    AddedToken& token = tokens[i];
+    token.id = static_cast<TokenId>(first + i);
     if (token.name.empty()) token.name = fmt::format("<|reserved_token_{}|>", token.id);
     // The class knows no other kind, and cuts at their names as they stand.
     token.special = true;

@@ -1,6 +1,7 @@
 #include "nibble/tokenizer/word_cutter.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace nibble {
 namespace {
@@ -41,13 +42,13 @@ void append_joined(const std::vector<Part>& parts, Joins&& joins, std::vector<Te
 void append_merged_with_next(const std::vector<Part>& parts, std::vector<TextRange>* words) {
   const size_t first = words->size();
   bool previous = false;
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    if (part->is_match && !previous && words->size() > first) {
-      words->back().begin = part->range.begin;
+  for (const Part& part : std::ranges::reverse_view(parts)) {
+    if (part.is_match && !previous && words->size() > first) {
+      words->back().begin = part.range.begin;
     } else {
-      words->push_back(part->range);
+      words->push_back(part.range);
     }
-    previous = part->is_match;
+    previous = part.is_match;
   }
   std::reverse(words->begin() + static_cast<std::ptrdiff_t>(first), words->end());
 }

@@ -23,7 +23,7 @@ inline constexpr size_t kMaxPatternBytes = 16 << 10;  // published ones have a f
 // The processor time that the expressions of one text may take together: a hundred times what published ones do.
 class MatchBudget {
  public:
-  explicit MatchBudget(size_t units, std::chrono::nanoseconds base = std::chrono::seconds(1),
+  explicit MatchBudget(size_t units, std::chrono::nanoseconds base = std::chrono::milliseconds(250),
                        std::chrono::nanoseconds per_unit = std::chrono::microseconds(10));
   // Cheap, so that it can be asked often. Once it is false it stays so.
   bool go_on();
