@@ -18,12 +18,17 @@ namespace {
 class Element {
  public:
   Element(const PanelTask& task, uint64_t group, uint64_t lane, uint64_t row)
-      : task_(task), layout_(task.weights->layout), group_(group), lane_(lane), row_(row) {}
+      : task_(task),
+        layout_(task.weights->layout),
+        unscaled_{task.weights->layout, task.weights->data, 1},
+        group_(group),
+        lane_(lane),
+        row_(row) {}
 
   float defined() const {
     float acc = 0;
     for (uint64_t t = 0; t < layout_.tiles(); ++t) {
-      const TileView tile(unscaled(), group_, t);
+      const TileView tile(unscaled_, group_, t);
       // At most 32 · 36 in quarters, times 4 bits twice: exact in float32.
       const double dot = sum(tile, t, 0, layout_.tile_cols).first;
       acc += static_cast<float>(dot * static_cast<double>(tile.scale(lane_)) * static_cast<double>(scale_of(t)));
@@ -46,8 +51,6 @@ class Element {
   }
 
  private:
-  // Scales without the second level, which comes last.
-  ResidentMatrix unscaled() const { return {task_.weights->layout, task_.weights->data, 1}; }
   float factor() const { return task_.weights->multiplier * task_.e2m1.second[row_]; }
 
   float scale_of(uint64_t block) const {
@@ -71,7 +74,7 @@ class Element {
 
   TensorCoreGroup group_at(uint64_t index) const {
     const uint64_t tile_index = index * kTensorCoreGroup / layout_.tile_cols;
-    const TileView tile(unscaled(), group_, tile_index);
+    const TileView tile(unscaled_, group_, tile_index);
     const auto [total, all_zero] =
         sum(tile, tile_index, index * kTensorCoreGroup % layout_.tile_cols, kTensorCoreGroup);
     return {total, all_zero, tile.scale(lane_), scale_of(tile_index), layout_.scale == ScaleType::kE8M0 ? -127 : -6};
@@ -79,6 +82,7 @@ class Element {
 
   const PanelTask& task_;
   const WeightLayout& layout_;
+  ResidentMatrix unscaled_;  // scales without the second level, which comes last
   uint64_t group_, lane_, row_;
 };
 
