@@ -114,7 +114,7 @@ TEST(LoadTokenizer, TheConfigurationSaysWhatStandsAroundAPrompt) {
 TEST(LoadTokenizer, AControlTokenInTheVocabularyIsMadeByNoMerge) {
   Json json = base();
   const auto id = json["model"]["vocab"]["hello"].get<uint64_t>();
-  json["added_tokens"] = {added(id, "hello")};
+  json["added_tokens"] = Json::array({added(id, "hello")});
   for (const bool whole : {false, true}) {
     json["model"]["ignore_merges"] = whole;
     const auto tokenizer = tokenizer_from_json({"t.json", json_text(json)}, {});
