@@ -2,7 +2,7 @@
 #include <string>
 
 #include "nibble/base/cpu_features.h"
-#include "nibble/kernels/cpu/avx2/int8_panels.h"
+#include "nibble/kernels/cpu/avx2/int8_panels_avx2.h"
 #include "nibble/kernels/kernel.h"
 
 namespace nibble {
