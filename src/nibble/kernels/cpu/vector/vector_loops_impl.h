@@ -207,7 +207,7 @@ void expand_bf16(const uint16_t* x, uint64_t n, float* out) {
   }
 }
 
-VectorLoops table(Isa isa) {
+[[maybe_unused]] VectorLoops table(Isa isa) {
   return {isa,    rms_norm, add,     multiply_add, scale,      silu_mul, clamped_swiglu,
           rotate, softmax,  sigmoid, attend,       expand_bf16};
 }
