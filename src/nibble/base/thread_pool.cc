@@ -78,10 +78,12 @@ struct ThreadPool::State {
 };
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  try {
-    for (int i = 1; i < threads; ++i) state_->threads.emplace_back([state = state_.get()] { state->serve(); });
-  } catch (const std::system_error&) {
-    // Fewer then: the caller's thread is always there.
+  for (int i = 1; i < threads; ++i) {
+    try {
+      state_->threads.emplace_back([state = state_.get()] { state->serve(); });
+    } catch (const std::system_error&) {
+      break;  // fewer then: the caller's thread is always there
+    }
   }
 }
 

@@ -52,6 +52,7 @@ std::vector<std::string> four_bit_formats() {
 std::vector<BenchShape> wanted_shapes(const BenchOpArgs& args) {
   if (args.shapes.empty()) return {bench_shapes().begin(), bench_shapes().end()};
   std::vector<BenchShape> shapes;
+  shapes.reserve(args.shapes.size());
   for (const std::string& name : args.shapes) shapes.push_back(find_shape(name));
   return shapes;
 }

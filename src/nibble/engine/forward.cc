@@ -200,6 +200,7 @@ void Forward::mla(uint64_t index, const MlaWeights& weights, const Batch& batch,
     prepare_latent(layer, weights, row, position);
   });
   std::vector<Product> products;
+  products.reserve(heads);
   for (uint64_t h = 0; h < heads; ++h) {
     products.push_back({&weights.key_up[h], q_.data() + h * head_width, tokens, heads * head_width, tokens, nullptr,
                         latent_q_.data() + h * key_width, heads * key_width});

@@ -47,17 +47,18 @@ float element(const PanelTask& task, uint64_t group, uint64_t lane, uint64_t row
     const float scale = tile.scale(lane);
     for (uint64_t r = 0; r < runs; ++r) {
       const uint64_t begin = r * run, column = t * layout.tile_cols + begin;
+      const uint64_t index = t * runs + r;
       if constexpr (kKind == ActivationKind::kF32) {
         acc = std::fma(run_f32(tile, lane, begin, run, task.f32.row(row) + column), scale, acc);
         if (layout.zero == ZeroPoint::kMin) {
-          acc = std::fma(tile.min(lane), task.f32.run_sums[row * task.f32.runs + column / run], acc);
+          acc = std::fma(tile.min(lane), task.f32.run_sums[row * task.f32.runs + index], acc);
         }
       } else {
         const int8_t* codes = task.int8.codes + row * task.int8.padded_k + column;
-        const float factor = task.int8.scales[row * task.int8.groups + column / run];
+        const float factor = task.int8.scales[row * task.int8.groups + index];
         acc = std::fma(static_cast<float>(run_int8(tile, layout, lane, begin, run, codes)), scale * factor, acc);
         if (layout.zero == ZeroPoint::kMin) {
-          const auto sum = static_cast<float>(task.int8.sums[row * task.int8.groups + column / run]);
+          const auto sum = static_cast<float>(task.int8.sums[row * task.int8.groups + index]);
           acc = std::fma(tile.min(lane), factor * sum, acc);
         }
       }

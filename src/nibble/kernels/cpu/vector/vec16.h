@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -60,12 +61,12 @@ struct Vec16 {
 };
 #define NIBBLE_HALVES(EXPRESSION)                       \
   Vec16 result;                                         \
-  for (int i = 0; i < 2; ++i) result.v[i] = EXPRESSION; \
+  for (size_t i = 0; i < 2; ++i) result.v[i] = EXPRESSION; \
   return result
 NIBBLE_VEC Vec16 vec_set(float x) { NIBBLE_HALVES(_mm256_set1_ps(x)); }
 NIBBLE_VEC Vec16 vec_load(const float* at) { NIBBLE_HALVES(_mm256_loadu_ps(at + 8 * i)); }
 NIBBLE_VEC void vec_store(float* at, Vec16 a) {
-  for (int i = 0; i < 2; ++i) _mm256_storeu_ps(at + 8 * i, a.v[i]);
+  for (size_t i = 0; i < 2; ++i) _mm256_storeu_ps(at + 8 * i, a.v[i]);
 }
 NIBBLE_VEC Vec16 operator+(Vec16 a, Vec16 b) { NIBBLE_HALVES(_mm256_add_ps(a.v[i], b.v[i])); }
 NIBBLE_VEC Vec16 operator-(Vec16 a, Vec16 b) { NIBBLE_HALVES(_mm256_sub_ps(a.v[i], b.v[i])); }
