@@ -43,7 +43,7 @@ TEST_P(Published, HardTextsHaveTheLibrarysIds) {
     const auto ids = tokenizer().encode(texts[i]);
     EXPECT_EQ(Json(ids), expected["hard"][i])
         << i << ": " << Json(texts[i].substr(0, 200)).dump(-1, ' ', true, Json::error_handler_t::replace);
-    EXPECT_EQ(digest_of(decode_tokens(tokenizer(), ids, true)), expected["decoded"][i].get<std::string>()) << i;
+    EXPECT_EQ(Json(digest_of(decode_tokens(tokenizer(), ids, true))), expected["decoded"][i]) << i;
   }
 }
 
@@ -52,15 +52,14 @@ TEST_P(Published, RandomTextsHaveTheLibrarysIds) {
   const auto texts = golden_texts().random;
   ASSERT_EQ(texts.size(), expected["random"].size());
   for (size_t i = 0; i < texts.size(); ++i)
-    EXPECT_EQ(digest_of_ids(tokenizer().encode(texts[i])), expected["random"][i].get<std::string>())
-        << i << ": " << texts[i];
+    EXPECT_EQ(Json(digest_of_ids(tokenizer().encode(texts[i]))), expected["random"][i]) << i << ": " << texts[i];
 }
 
 TEST_P(Published, ALongTextHasTheLibrarysIds) {
   const Json expected = golden()["long"];
   const auto ids = tokenizer().encode(read_text(testing::unpacked_tokenizer("tinyshakespeare.txt"), 2 << 20));
-  EXPECT_EQ(ids.size(), expected["count"].get<size_t>());
-  EXPECT_EQ(digest_of_ids(ids), expected["digest"].get<std::string>());
+  EXPECT_EQ(ids.size(), expected["count"]);
+  EXPECT_EQ(Json(digest_of_ids(ids)), expected["digest"]);
 }
 
 TEST_P(Published, TextThatMayHoldControlTokensHasThem) {
@@ -69,10 +68,8 @@ TEST_P(Published, TextThatMayHoldControlTokensHasThem) {
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto ids = tokenizer().encode_spans({{texts[i], true}});
     EXPECT_EQ(Json(ids), expected["control"][i]) << texts[i];
-    EXPECT_EQ(digest_of(decode_tokens(tokenizer(), ids)), expected["control_decoded"][i][0].get<std::string>())
-        << texts[i];
-    EXPECT_EQ(digest_of(decode_tokens(tokenizer(), ids, true)), expected["control_decoded"][i][1].get<std::string>())
-        << texts[i];
+    EXPECT_EQ(Json(digest_of(decode_tokens(tokenizer(), ids))), expected["control_decoded"][i][0]) << texts[i];
+    EXPECT_EQ(Json(digest_of(decode_tokens(tokenizer(), ids, true))), expected["control_decoded"][i][1]) << texts[i];
   }
 }
 
@@ -107,8 +104,7 @@ TEST_P(Published, SeveralThreadsMayEncodeAtOnce) {
   std::vector<std::vector<TokenId>> ids(400);
   parallel_for(ids.size(), 4, [&](uint64_t i) { ids[i] = shared.encode(texts[i]); });
   const Json expected = golden();
-  for (size_t i = 0; i < ids.size(); ++i)
-    EXPECT_EQ(digest_of_ids(ids[i]), expected["random"][i].get<std::string>()) << i;
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(Json(digest_of_ids(ids[i])), expected["random"][i]) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Tokenizers, Published, ::testing::Values("deepseek_v3", "gptoss", "qwen3", "smollm2"),
