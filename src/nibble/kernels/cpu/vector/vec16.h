@@ -59,8 +59,8 @@ NIBBLE_VEC Vec16 vec_from_bf16(const uint16_t* at) {
 struct Vec16 {
   __m256 v[2];
 };
-#define NIBBLE_HALVES(EXPRESSION)                       \
-  Vec16 result;                                         \
+#define NIBBLE_HALVES(EXPRESSION)                          \
+  Vec16 result;                                            \
   for (size_t i = 0; i < 2; ++i) result.v[i] = EXPRESSION; \
   return result
 NIBBLE_VEC Vec16 vec_set(float x) { NIBBLE_HALVES(_mm256_set1_ps(x)); }
