@@ -17,7 +17,8 @@ class Budget {
 
   const ChatLimits& limits() const { return limits_; }
   void step(uint64_t count = 1) {
-    if ((steps_ += count) > limits_.steps) refuse_steps();
+    steps_ += count;
+    if (steps_ > limits_.steps) refuse_steps();
   }
   // For work that is linear in a text; short ones are covered by the step of their expression.
   void work(uint64_t bytes) { step(bytes / 256); }
@@ -28,7 +29,8 @@ class Budget {
     if (depth > limits_.nesting) refuse_depth();
   }
   void reserve(uint64_t bytes) {
-    if ((live_ += bytes) > limits_.memory_bytes) refuse_memory(bytes);
+    live_ += bytes;
+    if (live_ > limits_.memory_bytes) refuse_memory(bytes);
   }
   void release(uint64_t bytes) { live_ -= bytes; }
 

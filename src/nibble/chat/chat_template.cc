@@ -22,7 +22,7 @@ ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
-ChatTemplate ChatTemplate::parse(std::string source, std::string name, const ChatLimits& limits) {
+ChatTemplate ChatTemplate::parse(std::string_view source, const std::string& name, const ChatLimits& limits) {
   if (source.size() > limits.source_bytes) {
     throw Error("the chat template is too long")
         .file(name)

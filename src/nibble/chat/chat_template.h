@@ -39,7 +39,7 @@ class ChatTemplate {
  public:
   // Parses `source`; `name` is the file that errors name. Throws Error with line and column: for syntax, for a
   // construct that is not known, by its name, and for a template that is too large.
-  static ChatTemplate parse(std::string source, std::string name, const ChatLimits& limits = {});
+  static ChatTemplate parse(std::string_view source, const std::string& name, const ChatLimits& limits = {});
 
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;

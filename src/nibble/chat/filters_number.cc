@@ -67,7 +67,7 @@ Value filter_abs(Call& call) {
 }
 
 Value filter_int(Call& call) {
-  const Value otherwise = call.has(0) ? call.args[0] : integer(0);
+  Value otherwise = call.has(0) ? call.args[0] : integer(0);
   Integer storage = 0;
   if (const Integer* number = as_integer(call.self, &storage)) return Value{*number};
   if (const double* number = call.self.get<double>()) {
