@@ -43,7 +43,7 @@ struct ThreadPool::State {
       if (index >= count) break;
       try {
         (*body)(index);
-      } catch (...) {
+      } catch (...) {  // carried to run()'s caller, never swallowed
         const std::scoped_lock lock(failure_mutex);
         if (!failure || index < failed_index) {
           failure = std::current_exception();

@@ -11,8 +11,8 @@
 #include "nibble/base/text_file.h"
 #include "nibble/cli/schemes.h"
 #include "nibble/engine/memory_check.h"
+#include "nibble/engine/open_model.h"
 #include "nibble/engine/perplexity.h"
-#include "nibble/engine/supports.h"
 #include "nibble/hardware/machine_info.h"
 #include "nibble/tokenizer/tokenizer.h"
 
@@ -25,13 +25,7 @@ constexpr uint64_t kMostText = uint64_t{1} << 30;
 
 int run_bench_perplexity(const BenchPerplexityArgs& args, const CommonOptions& common) {
   if (args.model.empty()) throw UsageError(Error("no model is named").way_out("--model MODEL"));
-  const Checkpoint checkpoint = Checkpoint::open(args.model, {ReadMode::kPread, false, common.thread_count()});
-  Findings findings;
-  const Model model = load_model(checkpoint, &findings);
-  for (const Finding& finding : findings) {
-    if (finding.severity == Severity::kError) throw error_of(finding);
-  }
-  refuse_unsupported(model, args.model);
+  const auto [checkpoint, model] = open_model(args.model, common.thread_count());
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(args.model);
   const std::vector<TokenId> text = tokenizer->encode(read_text(args.file, kMostText));
   check_tokens(model.spec, text);

@@ -17,7 +17,7 @@
 #include "nibble/engine/end_tokens.h"
 #include "nibble/engine/generate.h"
 #include "nibble/engine/memory_check.h"
-#include "nibble/engine/supports.h"
+#include "nibble/engine/open_model.h"
 #include "nibble/hardware/calibrate.h"
 #include "nibble/hardware/machine_info.h"
 #include "nibble/ledger/param_counts.h"
@@ -158,13 +158,7 @@ int run_generate(GenerateArgs args, const CommonOptions& common) {
     throw UsageError(
         Error("a prompt is needed, once").way_out("-p TEXT").way_out("--chat FILE").way_out("--tokens ID,ID,…"));
   }
-  const Checkpoint checkpoint = Checkpoint::open(args.model, {ReadMode::kPread, false, common.thread_count()});
-  Findings findings;
-  const Model model = load_model(checkpoint, &findings);
-  for (const Finding& finding : findings) {
-    if (finding.severity == Severity::kError) throw error_of(finding);
-  }
-  refuse_unsupported(model, args.model);
+  const auto [checkpoint, model] = open_model(args.model, common.thread_count());
   check_experts(model.spec, args.experts);
   std::unique_ptr<Tokenizer> tokenizer;
   // Token ids need no tokenizer; text does.
@@ -188,12 +182,6 @@ int run_generate(GenerateArgs args, const CommonOptions& common) {
     if (!common.quiet) log::info(summary(result, figures, args.scheme));
   }
   return result.finish == Finish::kNotANumber ? kExitRefused : kExitDone;
-}
-
-std::vector<std::string> cache_type_names() {
-  std::vector<std::string> names;
-  for (const CacheType& type : cache_types()) names.emplace_back(type.name);
-  return names;
 }
 
 void add_sampling(CLI::App& app, GenerateArgs* args) {

@@ -63,12 +63,6 @@ void add_machines(CLI::App& app, PlanArgs* args) {
   }
 }
 
-std::vector<std::string> cache_type_names() {
-  std::vector<std::string> names;
-  for (const CacheType& type : cache_types()) names.emplace_back(type.name);
-  return names;
-}
-
 void add_load(CLI::App& app, PlanArgs* args) {
   PlanRequest& request = args->request;
   app.add_option("--context", request.context, "tokens of a sequence")

@@ -21,12 +21,10 @@ std::string why_not(const Kernel& kernel, const WeightLayout& layout, Activation
 }  // namespace
 
 ActivationKind activations_of(const WeightLayout& layout, ActivationKind of_integers) {
-  const bool integers =
-      layout.codes == CodeKind::kE2M1 || layout.codes == CodeKind::kInt4 || layout.codes == CodeKind::kInt8;
   if (of_integers == ActivationKind::kE2M1) {
     return e2m1_activation_format(layout).empty() ? ActivationKind::kF32 : ActivationKind::kE2M1;
   }
-  return integers ? of_integers : ActivationKind::kF32;
+  return layout.has_integers() ? of_integers : ActivationKind::kF32;
 }
 
 std::vector<Candidate> candidates(const WeightLayout& layout, ActivationKind activations, std::string_view forced) {

@@ -54,6 +54,8 @@ struct WeightLayout {
   uint64_t apart_scales() const;  // of a row group
   uint64_t apart_offset() const;  // of the first of them: behind the tiles, a multiple of 64
   uint64_t bytes() const;         // of the matrix
+  // E2M1 doubled is an integer too.
+  bool has_integers() const { return codes == CodeKind::kE2M1 || codes == CodeKind::kInt4 || codes == CodeKind::kInt8; }
   // Columns whose products are summed before a scale is applied: 32, or 16 where a scale belongs to 16.
   uint64_t run_cols() const { return tile_cols % 32 == 0 ? 32 : 16; }
   friend bool operator==(const WeightLayout&, const WeightLayout&) = default;

@@ -7,4 +7,10 @@ std::span<const CacheType> cache_types() {
   return kTypes;
 }
 
+std::vector<std::string> cache_type_names() {
+  std::vector<std::string> names;
+  for (const CacheType& type : cache_types()) names.emplace_back(type.name);
+  return names;
+}
+
 }  // namespace nibble

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace nibble {
 
@@ -16,5 +18,6 @@ struct CacheType {
 
 // Widest first.
 std::span<const CacheType> cache_types();
+std::vector<std::string> cache_type_names();
 
 }  // namespace nibble

@@ -8,10 +8,6 @@
 namespace nibble {
 namespace {
 
-bool has_integers(const WeightLayout& layout) {
-  return layout.codes == CodeKind::kE2M1 || layout.codes == CodeKind::kInt4 || layout.codes == CodeKind::kInt8;
-}
-
 float run_f32(const TileView& tile, uint64_t lane, uint64_t begin, uint64_t cols, const float* x) {
   float even = 0, odd = 0;
   for (uint64_t c = 0; c < cols; c += 2) {
@@ -81,10 +77,10 @@ void panel(const PanelTask& task) {
 std::string nothing_lacks() { return ""; }
 std::string nothing(const WeightLayout&) { return ""; }
 std::string no_integers(const WeightLayout& layout) {
-  return has_integers(layout) ? "" : "weights are floats: their products with INT8 are no integers";
+  return layout.has_integers() ? "" : "weights are floats: their products with INT8 are no integers";
 }
 Panel panel_f32(const WeightLayout&) { return panel<ActivationKind::kF32>; }
-Panel panel_int8(const WeightLayout& layout) { return has_integers(layout) ? panel<ActivationKind::kInt8> : nullptr; }
+Panel panel_int8(const WeightLayout& layout) { return layout.has_integers() ? panel<ActivationKind::kInt8> : nullptr; }
 
 }  // namespace
 
