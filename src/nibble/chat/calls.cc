@@ -19,7 +19,7 @@ class BoundMethod final : public Object {
   }
   std::string_view type_name() const override { return "builtin_function_or_method"; }
   bool is_callable() const override { return true; }
-  Value call(Run& run, Arguments arguments) override { return invoke(run, native_, self_, std::move(arguments)); }
+  Value call(Run& run, Arguments&& arguments) override { return invoke(run, native_, self_, std::move(arguments)); }
 
  private:
   Value self_;

@@ -104,8 +104,7 @@ TEST(ChatLimits, EndWhateverGrows) {
            "{% set ns = namespace(s='x') %}{% for i in range(99999) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
            "{% set ns = namespace(l=[]) %}{% for i in range(99999) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}",
            "{% set ns = namespace(l=[1]) %}{% for i in range(99) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
-           "{% set n = namespace(g=[1]) %}{% for i in range(999) %}{% set n.g = n.g|map('d') %}{% endfor %}{{ n.g|list "
-           "}}",
+           "{% set n = namespace(g=[1]) %}{%for i in range(999)%}{%set n.g = n.g|map('d')%}{%endfor%}{{n.g|list}}",
            "{% set ns = namespace(c=1) %}{% for i in range(99999) %}{% set ns.c = cycler(ns.c) %}{% endfor %}",
            "{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}",
            "{{ '%999999999d' % 1 }}",

@@ -40,7 +40,7 @@ class Joiner final : public Object {
   Joiner(Run& run, Value separator) : separator_(std::move(separator)) { hold(run.budget, separator_); }
   std::string_view type_name() const override { return "Joiner"; }
   bool is_callable() const override { return true; }
-  Value call(Run& run, Arguments) override {
+  Value call(Run& run, Arguments&&) override {
     return std::exchange(used_, true) ? separator_ : Value{make_text(run.budget, "")};
   }
 

@@ -26,9 +26,9 @@ class Interpreter final : public Run {
   // The rendered text. Errors say where in the template they arose.
   TextPtr render();
 
-  Value call(const Value& callee, Arguments arguments) override;
+  Value call(const Value& callee, Arguments given) override;
   // The body of a macro or a call block, with `outer` around it.
-  Value call_macro(const Statement& macro, Frame* outer, Arguments arguments);
+  Value call_macro(const Statement& macro, Frame* outer, Arguments given);
 
  private:
   class FrameGuard;
@@ -53,7 +53,7 @@ class Interpreter final : public Run {
   Flow set_block(const Statement& statement);
   void call_block(const Statement& statement);
   Value make_macro(const Statement& statement);
-  void bind_parameters(const Statement& macro, Arguments arguments);
+  void bind_parameters(const Statement& macro, Arguments given);
 
   Value eval(const Expr& expr);
   Value eval_kind(const Expr& expr);

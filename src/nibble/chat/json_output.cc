@@ -32,7 +32,7 @@ class JsonWriter {
   }
 
  private:
-  size_t checked_width(int64_t width) {
+  size_t checked_width(int64_t width) const {
     if (width <= 0) return 0;
     run_.budget.check_size(static_cast<uint64_t>(width));
     return static_cast<size_t>(width);
@@ -147,10 +147,10 @@ class JsonWriter {
     out_.add("\"");
     size_t plain = 0;
     for (size_t at = 0; at < text.size();) {
-      const size_t begin = at;
+      const size_t special = at;
       const std::string replacement = escaped(next_code_point(text.bytes(), &at));
       if (replacement.empty()) continue;
-      if (plain < begin) out_.add(text, plain, begin);
+      if (plain < special) out_.add(text, plain, special);
       out_.add(replacement);
       plain = at;
     }

@@ -15,7 +15,7 @@ class Macro final : public Object {
       : interpreter_(interpreter), statement_(statement), outer_(outer) {}
   std::string_view type_name() const override { return "Macro"; }
   bool is_callable() const override { return true; }
-  Value call(Run&, Arguments arguments) override {
+  Value call(Run&, Arguments&& arguments) override {
     return interpreter_.call_macro(statement_, outer_, std::move(arguments));
   }
   Value attribute(Run& run, std::string_view name) override {

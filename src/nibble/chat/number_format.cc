@@ -121,7 +121,7 @@ NumberText format_float(Run& run, double number, const FieldSpec& spec) {
   return out;
 }
 
-void add_padded(TextBuilder& out, NumberText number, const FieldSpec& spec) {
+void add_padded(TextBuilder& out, const NumberText& number, const FieldSpec& spec) {
   const char align = spec.align != 0 ? spec.align : spec.zero ? '=' : '>';
   const std::string& fill = spec.fill;
   const size_t whole = leading_digits(number.digits);

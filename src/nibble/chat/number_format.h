@@ -27,7 +27,7 @@ struct NumberText {
 // `precision`: at least so many digits.
 NumberText format_integer(Integer number, const FieldSpec& spec);
 NumberText format_float(Run& run, double number, const FieldSpec& spec);
-void add_padded(TextBuilder& out, NumberText number, const FieldSpec& spec);
+void add_padded(TextBuilder& out, const NumberText& number, const FieldSpec& spec);
 void add_padded(Run& run, TextBuilder& out, const TextPtr& text, const FieldSpec& spec);
 
 }  // namespace nibble::jinja

@@ -13,7 +13,7 @@ class GlobalFunction final : public Object {
   explicit GlobalFunction(const Native& native) : native_(native) {}
   std::string_view type_name() const override { return "function"; }
   bool is_callable() const override { return true; }
-  Value call(Run& run, Arguments arguments) override {
+  Value call(Run& run, Arguments&& arguments) override {
     return invoke(run, native_, Value{None{}}, std::move(arguments));
   }
 

@@ -36,11 +36,11 @@ void append_quoted(TextBuilder& out, const Text& text) {
   out.add({&quote, 1});
   size_t plain = 0;  // what has not been written yet begins here
   for (size_t at = 0; at < bytes.size();) {
-    const size_t begin = at;
+    const size_t special = at;
     const char32_t c = next_code_point(bytes, &at);
     if (is_printable(c) && c != static_cast<char32_t>(quote) && c != '\\') continue;
-    if (plain < begin) out.add(text, plain, begin);
-    append_escaped(out, text, begin, at, c, quote);
+    if (plain < special) out.add(text, plain, special);
+    append_escaped(out, text, special, at, c, quote);
     plain = at;
   }
   if (plain < bytes.size()) out.add(text, plain, bytes.size());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "nibble/chat/calls.h"
 #include "nibble/chat/operators.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "nibble/chat/string_tools.h"
 #include "nibble/chat/unicode.h"

@@ -68,7 +68,7 @@ TextPtr repeat(Run& run, const TextPtr& text, const Value& count) {
 
 TextPtr escape_text(Run& run, const Value& value) {
   const TextPtr* given = value.get<TextPtr>();
-  const TextPtr text = given == nullptr ? to_text(run, value) : *given;
+  TextPtr text = given == nullptr ? to_text(run, value) : *given;
   if (text->is_markup()) return text;
   TextBuilder out(run.budget);
   size_t plain = 0;

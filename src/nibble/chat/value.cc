@@ -39,7 +39,7 @@ const Value* Dict::find(std::string_view key) const {
   return found == texts.end() ? nullptr : &entries[found->second].second;
 }
 
-Value Object::call(Run&, Arguments) { fail(fmt::format("'{}' object is not callable", type_name())); }
+Value Object::call(Run&, Arguments&&) { fail(fmt::format("'{}' object is not callable", type_name())); }
 Value Object::attribute(Run&, std::string_view) { return Value{Missing{}}; }
 IteratorPtr Object::iterate(Run&) { return nullptr; }
 std::optional<int64_t> Object::length(Run&) { return std::nullopt; }

@@ -104,7 +104,7 @@ class Object : public std::enable_shared_from_this<Object> {
 
   virtual std::string_view type_name() const = 0;
   virtual bool is_callable() const { return false; }
-  virtual Value call(Run& run, Arguments arguments);
+  virtual Value call(Run& run, Arguments&& arguments);
   // Missing: it has none of this name.
   virtual Value attribute(Run& run, std::string_view name);
   virtual IteratorPtr iterate(Run& run);
