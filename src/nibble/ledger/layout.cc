@@ -13,7 +13,7 @@ std::string Layout::name() const {
   add("EP", ep);
   add("PP", pp);
   add("DP", dp);
-  return name.empty() ? "one GPU" : name;
+  return name.empty() ? "one device" : name;
 }
 
 }  // namespace nibble

@@ -20,7 +20,7 @@ struct Layout {
   // That hold one copy of a layer's experts between them.
   uint64_t expert_gpus() const { return ep == 1 ? tp : stage_gpus(); }
   uint64_t expert_parts() const { return ep == 1 ? tp : stage_gpus() / ep; }
-  std::string name() const;  // "TP 8", "TP 4 x EP 8 x DP 2", "one GPU"
+  std::string name() const;  // "TP 8", "TP 4 x EP 8 x DP 2", "one device"
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 

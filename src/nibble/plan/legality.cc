@@ -103,7 +103,11 @@ std::vector<uint64_t> LayoutRules::legal_tp(const Axis& axis) const {
 std::vector<std::string> LayoutRules::ways_out(const Axis& axis, uint64_t parts) const {
   std::vector<std::string> ways;
   if (axis.expert) {
-    ways.push_back(legal_way("parts of an expert (TP without EP):", axis.width, axis.block));
+    // TP without EP cuts the heads too: numbers that only the blocks allow are named as such.
+    const std::vector<uint64_t> whole_blocks = legal_parts(axis.width, axis.block), legal = legal_tp(axis);
+    ways.push_back(
+        fmt::format("parts of an expert (TP without EP): {}{}", list(whole_blocks),
+                    legal == whole_blocks ? "" : fmt::format("; the heads allow TP {} of these", list(legal))));
     ways.push_back(legal_way("whole experts by expert parallelism: EP", experts_, 1));
   } else {
     ways.push_back(fmt::format("TP {}", list(legal_tp(axis))));

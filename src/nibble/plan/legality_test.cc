@@ -10,6 +10,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
@@ -54,8 +55,19 @@ TEST(Legality, C43_a_cut_group_is_refused_with_its_arithmetic) {
   EXPECT_THAT(refusals[0].values, Contains(Pair("remainder", "64")));
   EXPECT_THAT(refusals[0].ways_out, Contains(HasSubstr("1, 5")));
   EXPECT_THAT(refusals[0].ways_out, Contains(HasSubstr("EP 1, 2")));
+  EXPECT_THAT(refusals[0].ways_out, Not(Contains(HasSubstr("the heads allow"))));  // 40 heads: 5 is legal
   EXPECT_THAT(cut_down(64, 640, {5, 1, 1, 1}), IsEmpty());
   EXPECT_THAT(cut_down(64, 640, {2, 2, 1, 1}), IsEmpty());  // EP 2 keeps them whole
+}
+
+// Five parts leave the blocks of an expert whole, and 8 heads not.
+TEST(Legality, C43_ways_out_say_what_the_heads_allow) {
+  ModelSpec spec = moe_spec(64);
+  spec.heads = spec.kv_heads = 8;
+  const std::vector<WeightItem> items{item(Role::kRoutedExpert, Projection::kDown, 64, 4096, 640, "int4-g128")};
+  const auto refusals = LayoutRules(spec, WeightGroups(spec, items)).check({2, 1, 1, 1});
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].ways_out, Contains(HasSubstr("1, 5; the heads allow TP 1 of these")));
 }
 
 TEST(Legality, C45_two_and_a_half_blocks_allow_expert_parallelism_only) {
