@@ -1,6 +1,8 @@
 #include "nibble/base/cpu_features.h"
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -42,6 +44,18 @@ bool has_avx_vnni() {
 }
 
 bool has_avx512_vnni() { return best_isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0; }
+
+bool has_amx_int8() {
+  // Leaf 7, EDX: bit 24 AMX-TILE, bit 25 AMX-INT8. The kernel saves tiles only for those who asked (since Linux 5.16).
+  static const bool granted = [] {
+    constexpr unsigned kTileAndInt8 = 3U << 24;
+    constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & kTileAndInt8) != kTileAndInt8) return false;
+    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return granted && has_avx512_vnni();
+}
 
 std::string_view isa_name(Isa isa) {
   switch (isa) {

@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "nibble/base/check.h"
+#include "nibble/base/checked_math.h"
 #include "nibble/kernels/cpu/int8_group.h"
+#include "nibble/numerics/activations.h"
+#include "nibble/numerics/codec/bf16.h"
+#include "nibble/numerics/codec/e4m3.h"
 
 namespace nibble {
 namespace {
@@ -22,6 +27,25 @@ int32_t offset_of(const WeightLayout& layout) {
 
 bool is_four_bit(const WeightLayout& layout) {
   return layout.codes == CodeKind::kE2M1 || layout.codes == CodeKind::kInt4;
+}
+
+void round_row(const float* x, uint64_t n, ActivationRounding rounding, float* out) {
+  switch (rounding) {
+    case ActivationRounding::kNone: std::memcpy(out, x, n * sizeof(float)); return;
+    case ActivationRounding::kBF16:
+      for (uint64_t i = 0; i < n; ++i) out[i] = bf16_round(x[i]);
+      return;
+    case ActivationRounding::kE4M3: {
+      // Without the floor of some releases: a group of tiny numbers keeps them.
+      const ActivationQuantization how{.element = Element::kE4M3, .group = 128, .floor = 0};
+      std::vector<std::byte> codes(n);
+      std::vector<float> scales(ceil_div(n, how.group));
+      const DenseView row{reinterpret_cast<const std::byte*>(x), Element::kF32, 1, n, n * sizeof(float)};
+      quantize_activations_1xn(row, how, codes.data(), scales.data());
+      for (uint64_t i = 0; i < n; ++i) out[i] = e4m3_decode(std::to_integer<uint8_t>(codes[i])) * scales[i / how.group];
+      return;
+    }
+  }
 }
 
 }  // namespace
@@ -68,13 +92,14 @@ Int8Activations Int8Quantizer::run(const WeightLayout& layout, const float* x, u
   return {codes, scales, corrections, sums, tokens, groups, padded};
 }
 
-F32Activations F32Padder::run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride) {
+F32Activations F32Padder::run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride,
+                              ActivationRounding rounding) {
   const uint64_t padded = layout.padded_k();
   F32Activations result{x, tokens, stride, nullptr, padded / layout.run_cols()};
-  if (padded != layout.k) {
+  if (padded != layout.k || rounding != ActivationRounding::kNone) {
     auto* values = values_.get<float>(tokens * padded);
     for (uint64_t t = 0; t < tokens; ++t) {
-      std::memcpy(values + t * padded, x + t * stride, layout.k * sizeof(float));
+      round_row(x + t * stride, layout.k, rounding, values + t * padded);
       std::fill_n(values + t * padded + layout.k, padded - layout.k, 0.0F);
     }
     result.values = values;

@@ -46,6 +46,13 @@ struct F32Activations {
   const float* row(uint64_t token) const { return values + token * stride; }
 };
 
+// What becomes of float32 activations before they are multiplied as float32.
+enum class ActivationRounding : uint8_t {
+  kNone,
+  kBF16,  // each to BF16, nearest even
+  kE4M3,  // each token's columns in groups of 128: scale max |x| / 448, codes RNE(x / scale), multiplied back
+};
+
 struct Int8Activations {
   const int8_t* codes = nullptr;         // (T, padded K), permuted
   const float* scales = nullptr;         // (T, groups): of the product, as above
@@ -68,8 +75,10 @@ class Int8Quantizer {
 
 class F32Padder {
  public:
-  // x itself where its rows are as long as the layout's, else a padded copy. Valid until the next call.
-  F32Activations run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride);
+  // x itself where its rows are as long as the layout's and are not rounded, else a padded copy. Valid until the next
+  // call; the same for every way of cutting the tokens into calls.
+  F32Activations run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride,
+                     ActivationRounding rounding = ActivationRounding::kNone);
 
  private:
   ActivationBuffer values_, sums_;

@@ -75,7 +75,7 @@ TEST(Conformance, every_kernel_gives_the_references_bits) {
   RngForTest rng{11};
   for (const std::string& format : layout_formats_for_test()) {
     for (const uint64_t n : std::vector<uint64_t>{1, 16, 37, 64}) {
-      for (const uint64_t tokens : std::vector<uint64_t>{1, 2, 3, 4, 8, 15}) {
+      for (const uint64_t tokens : std::vector<uint64_t>{1, 2, 3, 5, 8, 9, 12, 15, 17}) {
         Problem problem(format, n, small_k(format, 1 + rng.next_u32() % 5), tokens, &rng);
         for (const Kernel* kernel : kernels()) {
           if (!takes(*kernel, problem.packed.layout)) continue;
@@ -89,6 +89,42 @@ TEST(Conformance, every_kernel_gives_the_references_bits) {
           for (uint64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(bits(got[i]), bits(wanted[i])) << i;
           for (uint64_t t = 0; t < tokens; ++t) ASSERT_EQ(got[t * (n + 5) + n], kPoison) << "written beyond N";
         }
+      }
+    }
+  }
+}
+
+// More tokens than any kernel's block has, in several blocks and a rest.
+TEST(Conformance, many_tokens) {
+  RngForTest rng{15};
+  for (const std::string& format : layout_formats_for_test()) {
+    Problem problem(format, 37, small_k(format, 2), 75, &rng);
+    for (const Kernel* kernel : kernels()) {
+      const Kernel& oracle = reference(kernel->activations);
+      if (!takes(*kernel, problem.packed.layout) || !takes(oracle, problem.packed.layout)) continue;
+      if (kernel->name == "tensor-core-model") continue;
+      SCOPED_TRACE(std::string(kernel->name) + ", " + format);
+      const PanelTask task = problem.task(kernel->activations);
+      const std::vector<float> wanted = problem.run(oracle, task), got = problem.run(*kernel, task);
+      for (uint64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(bits(got[i]), bits(wanted[i])) << i;
+    }
+  }
+}
+
+// Kernels multiply activations by powers of two: the largest numbers must not become infinite, the smallest not 0.
+TEST(Conformance, numbers_at_both_ends) {
+  RngForTest rng{16};
+  for (const std::string& format : layout_formats_for_test()) {
+    for (const float size : {0x1p+120F, 0x1p-140F}) {
+      Problem problem(format, 16, small_k(format, 1), 3, &rng);
+      for (uint64_t i = 0; i < problem.k; ++i) problem.x[problem.k + i] *= size;  // the second of three tokens
+      for (const Kernel* kernel : kernels()) {
+        if (kernel->activations != ActivationKind::kF32 || !takes(*kernel, problem.packed.layout)) continue;
+        SCOPED_TRACE(std::string(kernel->name) + ", " + format);
+        const PanelTask task = problem.task(kernel->activations);
+        const std::vector<float> wanted = problem.run(reference(kernel->activations), task);
+        const std::vector<float> got = problem.run(*kernel, task);
+        for (uint64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(bits(got[i]), bits(wanted[i])) << i;
       }
     }
   }

@@ -5,6 +5,7 @@ namespace nibble {
 
 // clang-format off
 #define NIBBLE_KERNELS(ROW) \
+  ROW(kAmxInt8)             \
   ROW(kAvx512VnniInt8)      \
   ROW(kAvxVnniInt8)         \
   ROW(kAvx2Int8)            \

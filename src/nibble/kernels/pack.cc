@@ -11,16 +11,12 @@
 namespace nibble {
 namespace {
 
-// 4-byte lanes of all chunks of a row: `source` holds the row's codes, cut off at `bytes`.
+// The lanes of a row in all chunks: `source` holds the row's codes, cut off at `bytes`.
+template <uint64_t kLane>
 void place_lanes(const std::byte* source, uint64_t bytes, uint64_t row, std::byte* codes) {
-  constexpr uint64_t kLane = 4;
   uint64_t at = 0;
   for (; at + kLane <= bytes; at += kLane) std::memcpy(codes + at * kRowGroup + row * kLane, source + at, kLane);
   if (at < bytes) std::memcpy(codes + at * kRowGroup + row * kLane, source + at, bytes - at);
-}
-
-void place_bytes(const std::byte* source, uint64_t bytes, uint64_t row, std::byte* codes) {
-  for (uint64_t at = 0; at < bytes; ++at) codes[at * kRowGroup + row] = source[at];
 }
 
 void check_scale(float value) {
@@ -54,8 +50,8 @@ void pack_row(const WeightLayout& layout, const EncodedView& in, uint64_t row, u
     std::byte* out = tile + layout.scale_bytes() + layout.zero_bytes();
     const uint64_t from = t * tile_row_bytes;
     const uint64_t bytes = std::min(tile_row_bytes, row_bytes - from);
-    const bool by_bytes = layout.codes == CodeKind::kE4M3;
-    by_bytes ? place_bytes(codes + from, bytes, lane, out) : place_lanes(codes + from, bytes, lane, out);
+    const bool pairs = layout.codes == CodeKind::kE4M3;
+    pairs ? place_lanes<2>(codes + from, bytes, lane, out) : place_lanes<4>(codes + from, bytes, lane, out);
   }
 }
 

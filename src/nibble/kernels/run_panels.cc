@@ -6,7 +6,10 @@
 namespace nibble {
 namespace {
 
-constexpr uint64_t kPiecesPerThread = 8;
+// The last pieces decide how long some threads wait for others; below this a piece costs more than it saves.
+constexpr uint64_t kLeastBytes = uint64_t{96} << 10;  // of weights, for few tokens
+constexpr uint64_t kLeastGroups = 8;                  // for many, whose activations each piece copies
+constexpr uint64_t kFewTokens = 2;
 
 struct Piece {
   const PanelJob* job = nullptr;
@@ -20,6 +23,12 @@ uint64_t cost_of_group(const PanelTask& task) {
   return layout.row_group_bytes() + layout.padded_k() * task.tokens / 4;
 }
 
+// An even number: kernels walk two side by side.
+uint64_t least_groups(const PanelTask& task) {
+  if (task.tokens > kFewTokens) return kLeastGroups;
+  return std::max<uint64_t>(2, (kLeastBytes / task.weights->layout.row_group_bytes() + 1) / 2 * 2);
+}
+
 }  // namespace
 
 void run_panels(std::span<const PanelJob> jobs, ThreadPool* pool) {
@@ -27,14 +36,18 @@ void run_panels(std::span<const PanelJob> jobs, ThreadPool* pool) {
   for (const PanelJob& job : jobs) {
     if (job.task.tokens != 0) cost += cost_of_group(job.task) * (job.task.group_end - job.task.group_begin);
   }
-  const uint64_t piece_cost = cost / (kPiecesPerThread * static_cast<uint64_t>(pool->threads())) + 1;
+  // Pieces become smaller towards the end: each takes its thread's half of what is left.
+  const uint64_t shares = 2 * static_cast<uint64_t>(pool->threads());
   std::vector<Piece> pieces;
   for (const PanelJob& job : jobs) {
     if (job.task.tokens == 0) continue;
-    // An even number of groups: kernels walk two side by side.
-    const uint64_t groups = std::max<uint64_t>(2, piece_cost / cost_of_group(job.task) / 2 * 2);
-    for (uint64_t at = job.task.group_begin; at < job.task.group_end; at += groups) {
-      pieces.push_back({&job, at, std::min(at + groups, job.task.group_end)});
+    const uint64_t of_group = cost_of_group(job.task), least = least_groups(job.task);
+    for (uint64_t at = job.task.group_begin; at < job.task.group_end;) {
+      const uint64_t groups = std::max(least, cost / shares / of_group / 2 * 2);
+      const uint64_t end = std::min(at + groups, job.task.group_end);
+      pieces.push_back({&job, at, end});
+      cost -= of_group * (end - at);
+      at = end;
     }
   }
   pool->run(pieces.size(), [&](uint64_t i) {

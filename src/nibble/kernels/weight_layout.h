@@ -10,10 +10,11 @@
 //              4 bits   8 columns, 4 bytes a lane: byte j holds column 2j in its low nibble, 2j + 1 in the high one
 //              int8     4 columns, 4 bytes a lane, columns in order
 //              bf16     2 columns, 4 bytes a lane, the even one low
-//              e4m3, f32    1 column, one element a lane
+//              e4m3    2 columns, 2 bytes a lane, columns in order: binary16's bits are a shift away
+//              f32     1 column, one element a lane
 //
-// so that a 4-byte lane is what it was in a row of the file, and a vector of 16 lanes is 16 rows. Rows beyond N and
-// columns beyond K are zero codes. Scales that many tiles share (FP8 in blocks, a row or a matrix) lie apart, as
+// so that a lane is what it was in a row of the file, and a vector of 16 lanes is 16 rows. Rows beyond N and columns
+// beyond K are zero codes. Scales that many tiles share (FP8 in blocks, a row or a matrix) lie apart, as
 // float32 behind the last tile: for each row group and each `apart_cols` columns 16 of them, or one if all 16 rows
 // share it.
 //

@@ -63,7 +63,7 @@ class TileView {
       case CodeKind::kInt4: return static_cast<uint32_t>(four_bytes(8, 4));
       case CodeKind::kInt8: return static_cast<uint32_t>(four_bytes(4, 8));
       case CodeKind::kBF16: return static_cast<uint32_t>(four_bytes(2, 16));
-      case CodeKind::kE4M3: return std::to_integer<uint32_t>(codes[col * kRowGroup + lane]);
+      case CodeKind::kE4M3: return std::to_integer<uint32_t>(codes[col / 2 * 32 + lane * 2 + col % 2]);
       case CodeKind::kF32: return static_cast<uint32_t>(four_bytes(1, 32));
     }
     return 0;

@@ -8,6 +8,7 @@
 
 #include "nibble/base/cpu_features.h"
 #include "nibble/kernels/cpu/avx2/tile_scales_avx2.h"
+#include "nibble/kernels/cpu/panel_table.h"
 #include "nibble/kernels/kernel.h"
 
 namespace nibble {
@@ -55,9 +56,16 @@ void for_columns(const std::byte* codes, size_t half, uint64_t cols, __m256 zero
       use(c + 1, _mm256_castsi256_ps(_mm256_and_si256(words, _mm256_set1_epi32(static_cast<int>(0xffff0000U)))));
     }
   } else if constexpr (kCodes == CodeKind::kE4M3) {
-    for (uint64_t c = 0; c < cols; ++c) {
-      const __m128i halves = e4m3_halves(codes + c * kRowGroup + half * 8);
-      use(c, _mm256_mul_ps(_mm256_cvtph_ps(halves), _mm256_set1_ps(256)));
+    const __m128i mask = _mm_set1_epi16(static_cast<short>(0xbf80));
+    const __m256 up = _mm256_set1_ps(256);  // as binary16 the same bits are 2^-8 of the value
+    for (uint64_t c = 0; c < cols; c += 2) {
+      const auto* at = reinterpret_cast<const __m128i*>(codes + c * kRowGroup + half * 16);
+      const __m128i pairs = _mm_loadu_si128(at);
+      // The sign to bit 15, the magnitude behind one zero bit: what the arithmetic shift copies is masked away.
+      const __m128i even = _mm_and_si128(_mm_srai_epi16(_mm_slli_epi16(pairs, 8), 1), mask);
+      const __m128i odd = _mm_and_si128(_mm_srai_epi16(pairs, 1), mask);
+      use(c, _mm256_mul_ps(_mm256_cvtph_ps(even), up));
+      use(c + 1, _mm256_mul_ps(_mm256_cvtph_ps(odd), up));
     }
   } else {
     for (uint64_t c = 0; c < cols; ++c) use(c, _mm256_castsi256_ps(chunk(c)));
@@ -79,7 +87,12 @@ template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kTokens>
 class Block {
  public:
   Block(const PanelTask& task, uint64_t group, uint64_t first)
-      : task_(task), layout_(task.weights->layout), group_(group), first_(first) {
+      : task_(task),
+        layout_(task.weights->layout),
+        tile_bytes_(layout_.tile_bytes()),
+        code_bytes_(layout_.code_bytes()),
+        group_(group),
+        first_(first) {
     for (size_t t = 0; t < kTokens; ++t) {
       const uint64_t row = task.row_of(first + t);
       x_[t] = task.f32.row(row);
@@ -89,9 +102,9 @@ class Block {
   }
 
   void run() {
-    for (uint64_t i = 0; i < layout_.tiles(); ++i) {
-      const std::byte* tile = task_.weights->row_group(group_) + i * layout_.tile_bytes();
-      for (uint64_t line = 0; line < layout_.tile_bytes(); line += 64) {
+    const std::byte* tile = task_.weights->row_group(group_);
+    for (uint64_t i = 0; i < layout_.tiles(); ++i, tile += tile_bytes_) {
+      for (uint64_t line = 0; line < tile_bytes_; line += 64) {
         _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
       }
       for (size_t half = 0; half < 2; ++half) add_half(tile, i, half);
@@ -106,7 +119,7 @@ class Block {
  private:
   void add_half(const std::byte* tile, uint64_t index, size_t half) {
     const std::byte* zero_codes = tile + tile_scale_bytes<kScale>();
-    const std::byte* codes = zero_codes + zero_point_bytes<kZero>();
+    const std::byte* codes = zero_codes + tile_zero_bytes<kZero>();
     const __m256 scale = half_scales<kScale>(*task_.weights, tile, group_, index, half);
     __m256 zeros = _mm256_set1_ps(kZero == ZeroPoint::kNone ? 8.0F : 0.0F);
     __m256 mins = _mm256_setzero_ps();
@@ -117,7 +130,7 @@ class Block {
       const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(zero_codes + 8 * half));
       zeros = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
     }
-    const uint64_t run = layout_.run_cols(), runs = layout_.tile_cols / run, run_bytes = layout_.code_bytes() / runs;
+    const uint64_t run = layout_.run_cols(), runs = layout_.tile_cols / run, run_bytes = code_bytes_ / runs;
     for (uint64_t r = 0; r < runs; ++r) {
       const uint64_t column = index * layout_.tile_cols + r * run;
       __m256 sums[2][kTokens];
@@ -137,7 +150,9 @@ class Block {
   }
 
   const PanelTask& task_;
+  // Asked for once: calls inside the loops would cost the sums their registers.
   const WeightLayout layout_;
+  const uint64_t tile_bytes_, code_bytes_;
   uint64_t group_, first_;
   const float* x_[kTokens];
   const float* x_sums_[kTokens];
@@ -149,44 +164,19 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
   Block<kCodes, kScale, kZero, kTokens>(task, group, first).run();
 }
 
-template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero = ZeroPoint::kNone>
-void panel(const PanelTask& task) {
-  for (uint64_t group = task.group_begin; group < task.group_end; ++group) {
-    uint64_t first = 0;
-    for (; first + 4 <= task.tokens; first += 4) block<kCodes, kScale, kZero, 4>(task, group, first);
-    for (; first < task.tokens; ++first) block<kCodes, kScale, kZero, 1>(task, group, first);
+struct Panels {
+  static constexpr bool kFloats = true;
+  template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t /*kRun*/>
+  static void panel(const PanelTask& task) {
+    for (uint64_t group = task.group_begin; group < task.group_end; ++group) {
+      uint64_t first = 0;
+      for (; first + 4 <= task.tokens; first += 4) block<kCodes, kScale, kZero, 4>(task, group, first);
+      for (; first < task.tokens; ++first) block<kCodes, kScale, kZero, 1>(task, group, first);
+    }
   }
-}
+};
 
-template <CodeKind kCodes, ZeroPoint kZero = ZeroPoint::kNone>
-Panel by_scale(const WeightLayout& layout) {
-  switch (layout.scale) {
-    case ScaleType::kBF16: return panel<kCodes, ScaleType::kBF16, kZero>;
-    case ScaleType::kF16: return panel<kCodes, ScaleType::kF16, kZero>;
-    case ScaleType::kF32: return panel<kCodes, ScaleType::kF32, kZero>;
-    default: return nullptr;
-  }
-}
-
-Panel panel_of(const WeightLayout& layout) {
-  switch (layout.codes) {
-    case CodeKind::kE2M1:
-      if (layout.scale == ScaleType::kE8M0) return panel<CodeKind::kE2M1, ScaleType::kE8M0>;
-      if (layout.scale == ScaleType::kE4M3) return panel<CodeKind::kE2M1, ScaleType::kE4M3>;
-      return nullptr;
-    case CodeKind::kInt4:
-      if (layout.zero == ZeroPoint::kCode) return by_scale<CodeKind::kInt4, ZeroPoint::kCode>(layout);
-      if (layout.zero == ZeroPoint::kMin) return by_scale<CodeKind::kInt4, ZeroPoint::kMin>(layout);
-      return by_scale<CodeKind::kInt4>(layout);
-    case CodeKind::kInt8: return by_scale<CodeKind::kInt8>(layout);
-    case CodeKind::kE4M3:
-      if (layout.scale == ScaleType::kE8M0) return panel<CodeKind::kE4M3, ScaleType::kE8M0>;
-      return layout.scale == ScaleType::kNone ? panel<CodeKind::kE4M3, ScaleType::kNone> : nullptr;
-    case CodeKind::kBF16: return panel<CodeKind::kBF16, ScaleType::kNone>;
-    case CodeKind::kF32: return panel<CodeKind::kF32, ScaleType::kNone>;
-  }
-  return nullptr;
-}
+Panel panel_of(const WeightLayout& layout) { return panel_from_table<Panels>(layout); }
 
 std::string obstacle(const WeightLayout& layout) {
   return panel_of(layout) != nullptr ? "" : "no code for this pair of element and scale type";

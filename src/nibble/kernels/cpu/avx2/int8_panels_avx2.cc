@@ -19,7 +19,7 @@ struct PairwiseDot {
   }
 };
 
-Panel panel_of(const WeightLayout& layout) { return avx2::panel_of<PairwiseDot>(layout); }
+Panel panel_of(const WeightLayout& layout) { return panel_from_table<avx2::Panels<PairwiseDot>>(layout); }
 
 std::string obstacle(const WeightLayout& layout) {
   return panel_of(layout) != nullptr ? "" : "it takes 4-bit and 8-bit integers and E2M1, with a scale in each tile";

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "nibble/kernels/cpu/avx2/tile_scales_avx2.h"
+#include "nibble/kernels/cpu/panel_table.h"
 #include "nibble/kernels/panel.h"
 
 namespace nibble::avx2 {
@@ -63,15 +64,20 @@ template <class Dot, CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t 
 class Block {
  public:
   Block(const PanelTask& task, uint64_t group, uint64_t first)
-      : task_(task), layout_(task.weights->layout), group_(group), first_(first) {
+      : task_(task),
+        layout_(task.weights->layout),
+        tile_bytes_(layout_.tile_bytes()),
+        code_bytes_(layout_.code_bytes()),
+        group_(group),
+        first_(first) {
     for (size_t t = 0; t < kTokens; ++t) rows_[t] = task.row_of(first + t);
     for (auto& half : acc_) std::fill_n(half, kTokens, _mm256_setzero_ps());
   }
 
   void run() {
     const std::byte* tile = task_.weights->row_group(group_);
-    for (uint64_t i = 0; i < layout_.tiles(); ++i, tile += layout_.tile_bytes()) {
-      for (uint64_t line = 0; line < layout_.tile_bytes(); line += 64) {
+    for (uint64_t i = 0; i < layout_.tiles(); ++i, tile += tile_bytes_) {
+      for (uint64_t line = 0; line < tile_bytes_; line += 64) {
         _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
       }
       for (size_t half = 0; half < 2; ++half) add_half(tile, i, half);
@@ -85,9 +91,9 @@ class Block {
 
  private:
   void add_half(const std::byte* tile, uint64_t index, size_t half) {
-    const uint64_t runs = layout_.tile_cols / kRun, run_bytes = layout_.code_bytes() / runs;
+    const uint64_t runs = layout_.tile_cols / kRun, run_bytes = code_bytes_ / runs;
     const std::byte* zero_codes = tile + tile_scale_bytes<kScale>();
-    const std::byte* codes = zero_codes + zero_point_bytes<kZero>();
+    const std::byte* codes = zero_codes + tile_zero_bytes<kZero>();
     const __m256 scale = load_half_scales<kScale>(tile, half, task_.weights->multiplier);
     __m256i zeros = _mm256_setzero_si256();
     __m256 mins = _mm256_setzero_ps();
@@ -119,7 +125,9 @@ class Block {
   }
 
   const PanelTask& task_;
+  // Asked for once: calls inside the loops would cost the sums their registers.
   const WeightLayout layout_;
+  const uint64_t tile_bytes_, code_bytes_;
   uint64_t group_, first_;
   uint64_t rows_[kTokens];
   __m256 acc_[2][kTokens];
@@ -130,44 +138,17 @@ void block(const PanelTask& task, uint64_t group, uint64_t first) {
   Block<Dot, kCodes, kScale, kZero, kRun, kTokens>(task, group, first).run();
 }
 
-template <class Dot, CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kRun>
-void panel(const PanelTask& task) {
-  for (uint64_t group = task.group_begin; group < task.group_end; ++group) {
-    uint64_t first = 0;
-    for (; first + 4 <= task.tokens; first += 4) block<Dot, kCodes, kScale, kZero, kRun, 4>(task, group, first);
-    for (; first < task.tokens; ++first) block<Dot, kCodes, kScale, kZero, kRun, 1>(task, group, first);
-  }
-}
-
-template <class Dot, CodeKind kCodes, ScaleType kScale, ZeroPoint kZero = ZeroPoint::kNone>
-Panel by_run(const WeightLayout& layout) {
-  return layout.run_cols() == 32 ? panel<Dot, kCodes, kScale, kZero, 32> : panel<Dot, kCodes, kScale, kZero, 16>;
-}
-
-template <class Dot, CodeKind kCodes, ZeroPoint kZero = ZeroPoint::kNone>
-Panel by_scale(const WeightLayout& layout) {
-  switch (layout.scale) {
-    case ScaleType::kBF16: return by_run<Dot, kCodes, ScaleType::kBF16, kZero>(layout);
-    case ScaleType::kF16: return by_run<Dot, kCodes, ScaleType::kF16, kZero>(layout);
-    case ScaleType::kF32: return by_run<Dot, kCodes, ScaleType::kF32, kZero>(layout);
-    default: return nullptr;
-  }
-}
-
 template <class Dot>
-Panel panel_of(const WeightLayout& layout) {
-  switch (layout.codes) {
-    case CodeKind::kE2M1:
-      if (layout.scale == ScaleType::kE8M0) return by_run<Dot, CodeKind::kE2M1, ScaleType::kE8M0>(layout);
-      if (layout.scale == ScaleType::kE4M3) return by_run<Dot, CodeKind::kE2M1, ScaleType::kE4M3>(layout);
-      return nullptr;
-    case CodeKind::kInt4:
-      if (layout.zero == ZeroPoint::kCode) return by_scale<Dot, CodeKind::kInt4, ZeroPoint::kCode>(layout);
-      if (layout.zero == ZeroPoint::kMin) return by_scale<Dot, CodeKind::kInt4, ZeroPoint::kMin>(layout);
-      return by_scale<Dot, CodeKind::kInt4>(layout);
-    case CodeKind::kInt8: return by_scale<Dot, CodeKind::kInt8>(layout);
-    default: return nullptr;
+struct Panels {
+  static constexpr bool kFloats = false;
+  template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kRun>
+  static void panel(const PanelTask& task) {
+    for (uint64_t group = task.group_begin; group < task.group_end; ++group) {
+      uint64_t first = 0;
+      for (; first + 4 <= task.tokens; first += 4) block<Dot, kCodes, kScale, kZero, kRun, 4>(task, group, first);
+      for (; first < task.tokens; ++first) block<Dot, kCodes, kScale, kZero, kRun, 1>(task, group, first);
+    }
   }
-}
+};
 
 }  // namespace nibble::avx2

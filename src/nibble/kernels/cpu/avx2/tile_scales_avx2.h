@@ -5,27 +5,10 @@
 
 #include <cstddef>
 
+#include "nibble/kernels/cpu/tile_parts.h"
 #include "nibble/numerics/format.h"
 
 namespace nibble {
-
-template <ScaleType kType>
-constexpr uint64_t tile_scale_bytes() {
-  switch (kType) {
-    case ScaleType::kNone: return 0;
-    case ScaleType::kE8M0:
-    case ScaleType::kE4M3: return 16;
-    case ScaleType::kBF16:
-    case ScaleType::kF16: return 32;
-    case ScaleType::kF32: return 64;
-  }
-  return 0;
-}
-
-template <ZeroPoint kZero>
-constexpr uint64_t zero_point_bytes() {
-  return kZero == ZeroPoint::kCode ? 16 : kZero == ZeroPoint::kMin ? 64 : 0;
-}
 
 // binary16 with the bits of an E4M3: 2^-8 of its value, subnormals included. Eight bytes in, eight halves out.
 inline __m128i e4m3_halves(const std::byte* at) {

@@ -6,15 +6,21 @@
 // activations' correction.
 //
 // Few tokens: the memory binds. Two row groups are walked side by side and a tile is asked for some KiB ahead, since
-// what a single stream lacks is reads in flight. Many tokens: arithmetic binds. A tile's codes are unpacked once into
-// eight registers and multiplied by up to eight tokens; their sums are independent chains that hide vpdpbusd's latency.
+// what a single stream lacks is reads in flight. Many tokens: arithmetic binds. Of a run's two dot products a cycle
+// three more operations a token take their share (conversion, product of scales, FMA), and unpacking, once for twelve
+// tokens; twelve sums are independent chains that hide vpdpbusd's latency. Activations lie side by side
+// (token_block.h), so that one pointer serves all tokens.
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "nibble/base/cpu_features.h"
-#include "nibble/kernels/cpu/avx512/tile_scales_avx512.h"
+#include "nibble/kernels/cpu/avx512/tile_avx512.h"
+#include "nibble/kernels/cpu/panel_table.h"
+#include "nibble/kernels/cpu/token_block.h"
 #include "nibble/kernels/kernel.h"
 
 namespace nibble {
@@ -22,112 +28,129 @@ namespace {
 
 constexpr uint64_t kPrefetchBytes = 3072;
 
+// Each kind of codes: vectors 2 i and 2 i + 1 of a run, four columns of 16 rows each.
 struct E2M1Codes {
-  static constexpr size_t kVectors = 8;  // of 32 columns
-  static constexpr uint64_t kBytes = 256;
-  static void unpack(const std::byte* at, __m512i* out, size_t vectors) {
+  static constexpr uint64_t kPairBytes = 64;
+  static void unpack(const std::byte* at, __m512i* out) {
     const __m512i low = _mm512_set1_epi8(0x0f);
     // 2 q + 12 of the codes 0 to 15.
     const __m512i values =
         _mm512_broadcast_i32x4(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
-    for (size_t v = 0; v < vectors; v += 2) {
-      const __m512i codes = _mm512_loadu_si512(at + 32 * v);
-      out[v] = _mm512_shuffle_epi8(values, _mm512_and_si512(codes, low));
-      out[v + 1] = _mm512_shuffle_epi8(values, _mm512_and_si512(_mm512_srli_epi16(codes, 4), low));
-    }
+    const __m512i codes = _mm512_loadu_si512(at);
+    out[0] = _mm512_shuffle_epi8(values, _mm512_and_si512(codes, low));
+    out[1] = _mm512_shuffle_epi8(values, _mm512_and_si512(_mm512_srli_epi16(codes, 4), low));
   }
 };
 
 struct Int4Codes {
-  static constexpr size_t kVectors = 8;
-  static constexpr uint64_t kBytes = 256;
-  static void unpack(const std::byte* at, __m512i* out, size_t vectors) {
-    const __m512i low = _mm512_set1_epi8(0x0f);
-    for (size_t v = 0; v < vectors; v += 2) {
-      const __m512i codes = _mm512_loadu_si512(at + 32 * v);
-      out[v] = _mm512_and_si512(codes, low);
-      out[v + 1] = _mm512_and_si512(_mm512_srli_epi16(codes, 4), low);
-    }
+  static constexpr uint64_t kPairBytes = 64;
+  static void unpack(const std::byte* at, __m512i* out) {
+    const __m512i low = _mm512_set1_epi8(0x0f), codes = _mm512_loadu_si512(at);
+    out[0] = _mm512_and_si512(codes, low);
+    out[1] = _mm512_and_si512(_mm512_srli_epi16(codes, 4), low);
   }
 };
 
 struct Int8Codes {
-  static constexpr size_t kVectors = 8;
-  static constexpr uint64_t kBytes = 512;
-  static void unpack(const std::byte* at, __m512i* out, size_t vectors) {
+  static constexpr uint64_t kPairBytes = 128;
+  static void unpack(const std::byte* at, __m512i* out) {
     const __m512i sign = _mm512_set1_epi8(static_cast<char>(0x80));
-    for (size_t v = 0; v < vectors; ++v) out[v] = _mm512_xor_si512(_mm512_loadu_si512(at + 64 * v), sign);
+    out[0] = _mm512_xor_si512(_mm512_loadu_si512(at), sign);
+    out[1] = _mm512_xor_si512(_mm512_loadu_si512(at + 64), sign);
   }
 };
 
-// One tile's place in memory, and its scales.
+template <CodeKind kCodes>
+using CodesOf = std::conditional_t<kCodes == CodeKind::kE2M1, E2M1Codes,
+                                   std::conditional_t<kCodes == CodeKind::kInt4, Int4Codes, Int8Codes>>;
+
+__m512i broadcast(const std::byte* words, size_t index) {
+  int32_t word = 0;
+  std::memcpy(&word, words + 4 * index, sizeof(word));
+  return _mm512_set1_epi32(word);
+}
+
+__m512 broadcast_float(const std::byte* words, size_t index) { return _mm512_castsi512_ps(broadcast(words, index)); }
+
+// What a run's sums start from: corrections, or zero points times sums.
 template <ScaleType kScale, ZeroPoint kZero>
-struct Tile {
-  __m512 scale;
-  __m512i zeros;
-  __m512 mins;
-  const std::byte* codes;
+__m512i start(const IntegerTile<kScale, kZero>& tile, __m512i word) {
+  if constexpr (kZero != ZeroPoint::kCode) return word;
+  return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_mullo_epi32(tile.zeros, word));
+}
 
-  Tile(const std::byte* at, __m512 multiplier) {
-    constexpr uint64_t kScaleBytes = kScale == ScaleType::kF32    ? 64
-                                     : kScale == ScaleType::kE8M0 ? 16
-                                     : kScale == ScaleType::kE4M3 ? 16
-                                                                  : 32;
-    scale = load_scales<kScale>(at);
-    if constexpr (kHasMultiplier<kScale>) scale = _mm512_mul_ps(scale, multiplier);
-    codes = at + kScaleBytes;
-    if constexpr (kZero == ZeroPoint::kCode) {
-      zeros = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));
-      codes += kRowGroup;
-    }
-    if constexpr (kZero == ZeroPoint::kMin) {
-      mins = _mm512_loadu_ps(codes);
-      codes += 4 * kRowGroup;
-    }
+// Where a run's activations are: a block's, side by side, or of one token where they lie anyway.
+template <ZeroPoint kZero, size_t kRun, size_t kTokens>
+struct RunOfBlock {
+  static constexpr uint64_t kWords = kRun / 4 * kTokens;
+  static constexpr uint64_t kStride = 4 * (kWords + kTokens * (kZero == ZeroPoint::kMin ? 3 : 2));
+  const std::byte* at;
+
+  RunOfBlock(const PanelTask&, const TokenBlock& block) : at(block.data) {}
+  const std::byte* codes() const { return at; }
+  const std::byte* starts() const { return at + 4 * kWords; }
+  const std::byte* scales() const { return at + 4 * (kWords + kTokens); }
+  float min_factor(size_t t) const { return _mm512_cvtss_f32(broadcast_float(at, kWords + 2 * kTokens + t)); }
+  void next() { at += kStride; }
+};
+
+template <ZeroPoint kZero, size_t kRun>
+struct RunOfToken {
+  const int8_t* code;
+  const int32_t *start, *sum;
+  const float* scale;
+
+  RunOfToken(const PanelTask& task, const TokenBlock& block) {
+    const Int8Activations& x = task.int8;
+    const uint64_t row = task.row_of(block.first);
+    code = x.codes + row * x.padded_k;
+    sum = kZero == ZeroPoint::kNone ? nullptr : x.sums + row * x.groups;
+    start = kZero == ZeroPoint::kCode ? sum : x.corrections + row * x.groups;
+    scale = x.scales + row * x.groups;
+  }
+  const std::byte* codes() const { return reinterpret_cast<const std::byte*>(code); }
+  const std::byte* starts() const { return reinterpret_cast<const std::byte*>(start); }
+  const std::byte* scales() const { return reinterpret_cast<const std::byte*>(scale); }
+  float min_factor(size_t) const { return *scale * static_cast<float>(*sum); }
+  void next() {
+    code += kRun;
+    ++start;
+    ++scale;
+    if constexpr (kZero != ZeroPoint::kNone) ++sum;
   }
 };
 
-// The activations of up to eight tokens.
-template <size_t kTokens>
-struct Columns {
-  const int8_t* codes[kTokens];
-  const float* scales[kTokens];
-  const int32_t* corrections[kTokens];
-  const int32_t* sums[kTokens];
+template <ZeroPoint kZero, size_t kRun, size_t kTokens>
+using RunOf = std::conditional_t<kTokens == 1, RunOfToken<kZero, kRun>, RunOfBlock<kZero, kRun, kTokens>>;
 
-  Columns(const PanelTask& task, uint64_t first) {
-    for (size_t t = 0; t < kTokens; ++t) {
-      const uint64_t row = task.row_of(first + t);
-      codes[t] = task.int8.codes + row * task.int8.padded_k;
-      scales[t] = task.int8.scales + row * task.int8.groups;
-      corrections[t] = task.int8.corrections + row * task.int8.groups;
-      sums[t] = task.int8.sums == nullptr ? nullptr : task.int8.sums + row * task.int8.groups;
-    }
-  }
-};
-
-__m512i broadcast4(const int8_t* at) { return _mm512_set1_epi32(*reinterpret_cast<const int32_t*>(at)); }
-
-// One run of columns of one row group for kTokens tokens.
+// One run of columns of one row group for the tokens of a block.
 template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kTokens>
-void add_run(const Tile<kScale, kZero>& tile, uint64_t offset, const Columns<kTokens>& x, uint64_t run, __m512* acc) {
-  constexpr size_t kVectors = Codes::kVectors * kRun / 32;
-  __m512i weights[kVectors];
-  Codes::unpack(tile.codes + offset, weights, kVectors);
+NIBBLE_VEC void add_run(const IntegerTile<kScale, kZero>& tile, const std::byte* codes,
+                        const RunOf<kZero, kRun, kTokens>& x, __m512* acc) {
+  // Few tokens have two chains each: integers may be summed in any order.
+  constexpr size_t kChains = kTokens <= 2 ? 2 : 1;
+  __m512i sums[kChains][kTokens];
   for (size_t t = 0; t < kTokens; ++t) {
-    __m512i sum;
-    if constexpr (kZero == ZeroPoint::kCode) {
-      sum = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_mullo_epi32(tile.zeros, _mm512_set1_epi32(x.sums[t][run])));
-    } else {
-      sum = _mm512_set1_epi32(x.corrections[t][run]);
+    sums[0][t] = start(tile, broadcast(x.starts(), t));
+    if constexpr (kChains == 2) sums[1][t] = _mm512_setzero_si512();
+  }
+#pragma GCC unroll 4
+  for (size_t w = 0; w < kRun / 4; w += 2) {
+    __m512i weights[2];
+    Codes::unpack(codes + w / 2 * Codes::kPairBytes, weights);
+    for (size_t i = 0; i < 2; ++i) {
+      for (size_t t = 0; t < kTokens; ++t) {
+        __m512i& sum = sums[i % kChains][t];
+        sum = _mm512_dpbusd_epi32(sum, weights[i], broadcast(x.codes(), (w + i) * kTokens + t));
+      }
     }
-    const int8_t* codes = x.codes[t] + run * kRun;
-    for (size_t v = 0; v < kVectors; ++v) sum = _mm512_dpbusd_epi32(sum, weights[v], broadcast4(codes + 4 * v));
-    const __m512 scale = _mm512_mul_ps(tile.scale, _mm512_set1_ps(x.scales[t][run]));
+  }
+  for (size_t t = 0; t < kTokens; ++t) {
+    const __m512i sum = kChains == 2 ? _mm512_add_epi32(sums[0][t], sums[kChains - 1][t]) : sums[0][t];
+    const __m512 scale = _mm512_mul_ps(tile.scale, broadcast_float(x.scales(), t));
     acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, acc[t]);
     if constexpr (kZero == ZeroPoint::kMin) {
-      const float a = x.scales[t][run] * static_cast<float>(x.sums[t][run]);
-      acc[t] = _mm512_fmadd_ps(tile.mins, _mm512_set1_ps(a), acc[t]);
+      acc[t] = _mm512_fmadd_ps(tile.mins, _mm512_set1_ps(x.min_factor(t)), acc[t]);
     }
   }
 }
@@ -139,82 +162,75 @@ void store(const PanelTask& task, uint64_t group, uint64_t token, __m512 values)
 }
 
 template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kTokens, size_t kGroups>
-void block(const PanelTask& task, uint64_t group, uint64_t first) {
+[[gnu::noinline]] void multiply(const PanelTask& task, const TokenBlock& block, uint64_t group) {
+  constexpr uint64_t kRunBytes = kRun / 8 * Codes::kPairBytes;
   const WeightLayout& layout = task.weights->layout;
+  // Calls inside the loop would cost the sums their registers.
   const uint64_t tile_bytes = layout.tile_bytes(), tiles = layout.tiles(), runs = layout.tile_cols / kRun;
-  const Columns<kTokens> x(task, first);
+  const uint64_t group_bytes = layout.row_group_bytes();
   const __m512 multiplier = _mm512_set1_ps(scale_multiplier<kScale>(task.weights->multiplier));
   __m512 acc[kGroups][kTokens];
   for (auto& of_group : acc) {
     for (auto& of_token : of_group) of_token = _mm512_setzero_ps();
   }
   const std::byte* at = task.weights->row_group(group);
+  RunOf<kZero, kRun, kTokens> x(task, block);
   for (uint64_t t = 0; t < tiles; ++t, at += tile_bytes) {
+    auto of_tile = x;
     for (size_t g = 0; g < kGroups; ++g) {
-      const std::byte* of_group = at + g * layout.row_group_bytes();
+      x = of_tile;
+      const std::byte* of_group = at + g * group_bytes;
       for (uint64_t line = 0; line < tile_bytes; line += 64) {
         _mm_prefetch(reinterpret_cast<const char*>(of_group + kPrefetchBytes + line), _MM_HINT_T0);
       }
-      const Tile<kScale, kZero> tile(of_group, multiplier);
-      for (uint64_t r = 0; r < runs; ++r) {
-        add_run<Codes, kScale, kZero, kRun, kTokens>(tile, r * Codes::kBytes * kRun / 32, x, t * runs + r, acc[g]);
+      const IntegerTile<kScale, kZero> tile(of_group, multiplier);
+      for (uint64_t r = 0; r < runs; ++r, x.next()) {
+        add_run<Codes, kScale, kZero, kRun, kTokens>(tile, tile.codes + r * kRunBytes, x, acc[g]);
       }
     }
   }
   for (size_t g = 0; g < kGroups; ++g) {
-    for (size_t t = 0; t < kTokens; ++t) {
-      store(task, group + g, first + t, acc[g][t]);
+    for (size_t t = 0; t < std::min<uint64_t>(kTokens, block.count); ++t) {
+      store(task, group + g, block.first + t, acc[g][t]);
     }
   }
+}
+
+// Of a few tokens two row groups side by side, if there are two.
+template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kTokens>
+uint64_t multiply_few(const PanelTask& task, const TokenBlock& block, uint64_t group) {
+  if (task.tokens <= kTokens && group + 2 <= task.group_end) {
+    multiply<Codes, kScale, kZero, kRun, kTokens, 2>(task, block, group);
+    return 2;
+  }
+  multiply<Codes, kScale, kZero, kRun, kTokens, 1>(task, block, group);
+  return 1;
 }
 
 template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun>
 void panel(const PanelTask& task) {
-  uint64_t group = task.group_begin;
-  if (task.tokens <= 2) {
-    for (; group + 2 <= task.group_end; group += 2) {
-      if (task.tokens == 1) block<Codes, kScale, kZero, kRun, 1, 2>(task, group, 0);
-      if (task.tokens == 2) block<Codes, kScale, kZero, kRun, 2, 2>(task, group, 0);
+  const auto multiply_block = [&](const TokenBlock& block, uint64_t group) -> uint64_t {
+    switch (block.lanes) {
+      case 1: return multiply_few<Codes, kScale, kZero, kRun, 1>(task, block, group);
+      case 2: return multiply_few<Codes, kScale, kZero, kRun, 2>(task, block, group);
+      case 4: return multiply_few<Codes, kScale, kZero, kRun, 4>(task, block, group);
+      case 8: multiply<Codes, kScale, kZero, kRun, 8, 1>(task, block, group); return 1;
+      default: multiply<Codes, kScale, kZero, kRun, 12, 1>(task, block, group); return 1;
     }
-  }
-  for (; group < task.group_end; ++group) {
-    uint64_t first = 0;
-    for (; first + 8 <= task.tokens; first += 8) block<Codes, kScale, kZero, kRun, 8, 1>(task, group, first);
-    for (; first + 4 <= task.tokens; first += 4) block<Codes, kScale, kZero, kRun, 4, 1>(task, group, first);
-    for (; first + 2 <= task.tokens; first += 2) block<Codes, kScale, kZero, kRun, 2, 1>(task, group, first);
-    for (; first < task.tokens; ++first) block<Codes, kScale, kZero, kRun, 1, 1>(task, group, first);
-  }
+  };
+  const BlockShape shape{.widest = 12, .run_bytes = int8_run_bytes(task.weights->layout), .one_copied = false};
+  for_token_blocks(task, shape, interleave_int8, multiply_block);
 }
 
-template <class Codes, ScaleType kScale, ZeroPoint kZero = ZeroPoint::kNone>
-Panel by_run(const WeightLayout& layout) {
-  return layout.run_cols() == 32 ? panel<Codes, kScale, kZero, 32> : panel<Codes, kScale, kZero, 16>;
-}
-
-template <class Codes, ZeroPoint kZero = ZeroPoint::kNone>
-Panel by_scale(const WeightLayout& layout) {
-  switch (layout.scale) {
-    case ScaleType::kBF16: return by_run<Codes, ScaleType::kBF16, kZero>(layout);
-    case ScaleType::kF16: return by_run<Codes, ScaleType::kF16, kZero>(layout);
-    case ScaleType::kF32: return by_run<Codes, ScaleType::kF32, kZero>(layout);
-    default: return nullptr;
+struct Panels {
+  static constexpr bool kFloats = false;
+  template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kRun>
+  static void panel(const PanelTask& task) {
+    nibble::panel<CodesOf<kCodes>, kScale, kZero, kRun>(task);
   }
-}
+};
 
-Panel panel_of(const WeightLayout& layout) {
-  switch (layout.codes) {
-    case CodeKind::kE2M1:
-      if (layout.scale == ScaleType::kE8M0) return by_run<E2M1Codes, ScaleType::kE8M0>(layout);
-      if (layout.scale == ScaleType::kE4M3) return by_run<E2M1Codes, ScaleType::kE4M3>(layout);
-      return nullptr;
-    case CodeKind::kInt4:
-      if (layout.zero == ZeroPoint::kCode) return by_scale<Int4Codes, ZeroPoint::kCode>(layout);
-      if (layout.zero == ZeroPoint::kMin) return by_scale<Int4Codes, ZeroPoint::kMin>(layout);
-      return by_scale<Int4Codes>(layout);
-    case CodeKind::kInt8: return by_scale<Int8Codes>(layout);
-    default: return nullptr;
-  }
-}
+Panel panel_of(const WeightLayout& layout) { return panel_from_table<Panels>(layout); }
 
 std::string obstacle(const WeightLayout& layout) {
   return panel_of(layout) != nullptr ? "" : "it takes 4-bit and 8-bit integers and E2M1, with a scale in each tile";

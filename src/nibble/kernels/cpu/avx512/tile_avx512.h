@@ -1,16 +1,20 @@
-// The 16 scales of a tile as float32, times the matrix's multiplier.
+// What stands in a tile before its codes, for kernels of 16 rows a vector.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstddef>
+#include <cstdint>
 
+#include "nibble/kernels/cpu/tile_parts.h"
 #include "nibble/numerics/format.h"
+#include "nibble/numerics/simd/always_inline.h"
 
 namespace nibble {
 
+// The 16 scales as float32, without the matrix's multiplier.
 template <ScaleType kType>
-__m512 load_scales(const std::byte* at) {
+NIBBLE_VEC __m512 load_scales(const std::byte* at) {
   const auto* bytes = reinterpret_cast<const __m128i*>(at);
   if constexpr (kType == ScaleType::kE8M0) {
     const __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(bytes));
@@ -39,12 +43,32 @@ __m512 load_scales(const std::byte* at) {
 
 // What load_scales() has to be multiplied by: the matrix's multiplier, and the power of two that E4M3 was short of.
 template <ScaleType kType>
-float scale_multiplier(float multiplier) {
+NIBBLE_VEC float scale_multiplier(float multiplier) {
   return kType == ScaleType::kE4M3 ? multiplier * 256.0F : multiplier;
 }
 
 // Whether the product is needed: one level of scales has multiplier 1.
 template <ScaleType kType>
 inline constexpr bool kHasMultiplier = kType == ScaleType::kE4M3;
+
+// Scales, zero points or minima of a tile of integers, and where its codes are. `multiplier`: of scale_multiplier().
+template <ScaleType kScale, ZeroPoint kZero>
+struct IntegerTile {
+  __m512 scale;
+  __m512i zeros;
+  __m512 mins;
+  const std::byte* codes;
+
+  __attribute__((always_inline)) IntegerTile(const std::byte* at, __m512 multiplier) {
+    scale = load_scales<kScale>(at);
+    if constexpr (kHasMultiplier<kScale>) scale = _mm512_mul_ps(scale, multiplier);
+    const std::byte* of_zeros = at + tile_scale_bytes<kScale>();
+    codes = of_zeros + tile_zero_bytes<kZero>();
+    if constexpr (kZero == ZeroPoint::kCode) {
+      zeros = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(of_zeros)));
+    }
+    if constexpr (kZero == ZeroPoint::kMin) mins = _mm512_loadu_ps(of_zeros);
+  }
+};
 
 }  // namespace nibble

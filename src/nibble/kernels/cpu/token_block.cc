@@ -1,0 +1,120 @@
+#include "nibble/kernels/cpu/token_block.h"
+
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "nibble/base/check.h"
+#include "nibble/kernels/activations.h"
+
+namespace nibble {
+namespace {
+
+constexpr uint64_t kWord = 4;  // bytes
+constexpr uint64_t kMostLanes = 16;
+
+// Words of four tokens to (words, lanes): a transposition, four by four.
+void place_four(const std::byte* const* from, uint64_t words, uint64_t lanes, std::byte* out) {
+  uint64_t w = 0;
+#if defined(__SSE2__)
+  const auto load = [&](uint64_t t) {
+    return _mm_castsi128_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from[t] + w * kWord)));
+  };
+  for (; w + 4 <= words; w += 4) {
+    __m128 rows[4] = {load(0), load(1), load(2), load(3)};
+    _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
+    for (uint64_t i = 0; i < 4; ++i) {
+      _mm_storeu_ps(reinterpret_cast<float*>(out + (w + i) * lanes * kWord), rows[i]);
+    }
+  }
+#endif
+  for (; w < words; ++w) {
+    for (uint64_t t = 0; t < 4; ++t) std::memcpy(out + (w * lanes + t) * kWord, from[t] + w * kWord, kWord);
+  }
+}
+
+// `words` words from where each lane's token is, which moves on.
+void place(const std::byte** from, uint64_t words, uint64_t lanes, std::byte* out) {
+  uint64_t lane = 0;
+  for (; lane + 4 <= lanes; lane += 4) place_four(from + lane, words, lanes, out + lane * kWord);
+  for (; lane < lanes; ++lane) {
+    for (uint64_t w = 0; w < words; ++w) std::memcpy(out + (w * lanes + lane) * kWord, from[lane] + w * kWord, kWord);
+  }
+  for (lane = 0; lane < lanes; ++lane) from[lane] += words * kWord;
+}
+
+// Where each lane's row of an array begins that has `row_bytes` a token.
+void find_rows(const PanelTask& task, const TokenBlock& block, const void* array, uint64_t row_bytes,
+               const std::byte** rows) {
+  for (uint64_t lane = 0; lane < block.lanes; ++lane) {
+    const uint64_t row = task.row_of(block.first + std::min(lane, block.count - 1));
+    rows[lane] = static_cast<const std::byte*>(array) + row * row_bytes;
+  }
+}
+
+}  // namespace
+
+uint64_t block_lanes(uint64_t tokens, uint64_t widest) {
+  return tokens <= 2 ? tokens : std::min(widest, (tokens + 3) / 4 * 4);
+}
+
+uint64_t int8_run_bytes(const WeightLayout& layout) {
+  return layout.run_cols() + kWord * (layout.zero == ZeroPoint::kMin ? 3 : 2);
+}
+
+uint64_t f32_run_bytes(const WeightLayout& layout) {
+  return kWord * (layout.run_cols() + (layout.zero == ZeroPoint::kMin ? 1 : 0));
+}
+
+std::byte* token_block_memory(uint64_t bytes) {
+  thread_local ActivationBuffer buffer;
+  return buffer.get<std::byte>(bytes);
+}
+
+void interleave_int8(const PanelTask& task, const TokenBlock& block, std::byte* out) {
+  const WeightLayout& layout = task.weights->layout;
+  const Int8Activations& x = task.int8;
+  const uint64_t lanes = block.lanes, words = layout.run_cols() / kWord;
+  const std::byte *codes[kMostLanes], *starts[kMostLanes], *scales[kMostLanes];
+  NIBBLE_CHECK(lanes <= kMostLanes);
+  find_rows(task, block, x.codes, x.padded_k, codes);
+  find_rows(task, block, layout.zero == ZeroPoint::kCode ? x.sums : x.corrections, x.groups * kWord, starts);
+  find_rows(task, block, x.scales, x.groups * kWord, scales);
+  for (uint64_t run = 0; run < x.groups; ++run) {
+    place(codes, words, lanes, out);
+    out += words * lanes * kWord;
+    place(starts, 1, lanes, out);
+    out += lanes * kWord;
+    place(scales, 1, lanes, out);
+    out += lanes * kWord;
+    if (layout.zero != ZeroPoint::kMin) continue;
+    for (uint64_t lane = 0; lane < lanes; ++lane, out += kWord) {
+      const uint64_t at = task.row_of(block.first + std::min(lane, block.count - 1)) * x.groups + run;
+      const float product = x.scales[at] * static_cast<float>(x.sums[at]);
+      std::memcpy(out, &product, kWord);
+    }
+  }
+}
+
+void interleave_f32(const PanelTask& task, const TokenBlock& block, float factor, std::byte* out) {
+  const WeightLayout& layout = task.weights->layout;
+  const F32Activations& x = task.f32;
+  const uint64_t lanes = block.lanes, cols = layout.run_cols(), runs = layout.padded_k() / cols;
+  const std::byte *values[kMostLanes], *sums[kMostLanes];
+  NIBBLE_CHECK(lanes <= kMostLanes);
+  find_rows(task, block, x.values, x.stride * sizeof(float), values);
+  find_rows(task, block, x.run_sums, x.runs * sizeof(float), sums);
+  for (uint64_t run = 0; run < runs; ++run) {
+    place(values, cols, lanes, out);
+    auto* scaled = reinterpret_cast<float*>(out);
+    for (uint64_t i = 0; factor != 1 && i < cols * lanes; ++i) scaled[i] *= factor;
+    out += cols * lanes * kWord;
+    if (layout.zero != ZeroPoint::kMin) continue;
+    place(sums, 1, lanes, out);
+    out += lanes * kWord;
+  }
+}
+
+}  // namespace nibble
