@@ -9,10 +9,10 @@
 #include "nibble/base/error.h"
 #include "nibble/base/progress.h"
 #include "nibble/base/text_file.h"
-#include "nibble/cli/schemes.h"
 #include "nibble/engine/memory_check.h"
 #include "nibble/engine/open_model.h"
 #include "nibble/engine/perplexity.h"
+#include "nibble/engine/scheme.h"
 #include "nibble/hardware/machine_info.h"
 #include "nibble/tokenizer/tokenizer.h"
 
@@ -32,7 +32,7 @@ int run_bench_perplexity(const BenchPerplexityArgs& args, const CommonOptions& c
   check_memory(args.model, resident_bytes(checkpoint, model), machine_info().available_bytes);
   ThreadPool pool(common.thread_count());
   EngineOptions options;
-  options.arithmetic.integer_activations = activations_of_scheme(args.scheme);
+  options.arithmetic = arithmetics_of_scheme(args.scheme);
   Engine engine(checkpoint, model, options, &pool);
   const auto start = std::chrono::steady_clock::now();
   const Perplexity result = measure_perplexity(&engine, text, args.context);

@@ -13,11 +13,11 @@
 #include "nibble/base/strings.h"
 #include "nibble/chat/conversation.h"
 #include "nibble/cli/commands.h"
-#include "nibble/cli/schemes.h"
 #include "nibble/engine/end_tokens.h"
 #include "nibble/engine/generate.h"
 #include "nibble/engine/memory_check.h"
 #include "nibble/engine/open_model.h"
+#include "nibble/engine/scheme.h"
 #include "nibble/hardware/calibrate.h"
 #include "nibble/hardware/machine_info.h"
 #include "nibble/ledger/param_counts.h"
@@ -55,7 +55,7 @@ std::vector<TokenId> parse_tokens(const std::string& list) {
 EngineOptions engine_options(const GenerateArgs& args) {
   EngineOptions options;
   options.experts_per_token = args.experts;
-  options.arithmetic.integer_activations = activations_of_scheme(args.scheme);
+  options.arithmetic = arithmetics_of_scheme(args.scheme);
   for (const CacheType& type : cache_types()) {
     if (type.name == args.kv) options.cache = type.element_bytes == 1 ? CacheElement::kE4M3 : CacheElement::kBF16;
   }
@@ -119,7 +119,7 @@ Figures measure(const Model& model, const GenerateArgs& args, int threads) {
   options.seconds = kCeilingSeconds;
   options.threads = threads;
   figures.machine = calibrate(options, [](std::string_view) {});
-  figures.int8 = args.scheme == "w4a8";
+  figures.int8 = arithmetics_of_scheme(args.scheme).integer_activations == ActivationKind::kInt8;
   const std::vector<ParamSpec> params = stacked_inventory(*model.family, model.spec);
   figures.active_flops = 2 * static_cast<double>(count_params(model.spec, params).active);
   return figures;
@@ -219,11 +219,8 @@ std::function<int()> setup_generate(CLI::App& app, CommonOptions& common) {
   app.add_option("--tokens", args->tokens, "the prompt, as token ids")->type_name("ID,ID,…");
   add_sampling(app, args.get());
   app.add_option("--experts-per-token", args->experts, "instead of the model's own number")->type_name("K");
-  app.add_option(
-         "--scheme", args->scheme,
-         "w4a16: float32 activations; w4a8: INT8 ones for integer weights; w4a4: four-bit float blocks on both sides, "
-         "by the reference (slow)")
-      ->check(CLI::IsMember({"w4a16", "w4a8", "w4a4", "bf16"}))
+  app.add_option("--scheme", args->scheme, engine_schemes_help())
+      ->check(CLI::IsMember(engine_scheme_names()))
       ->capture_default_str();
   app.add_option("--kv", args->kv, "type of cached keys and values")
       ->check(CLI::IsMember(cache_type_names()))

@@ -8,7 +8,7 @@
 #include "nibble/base/error.h"
 #include "nibble/base/table.h"
 #include "nibble/cli/commands.h"
-#include "nibble/cli/schemes.h"
+#include "nibble/engine/scheme.h"
 #include "nibble/hardware/calibrate.h"
 #include "nibble/kernels/select.h"
 #include "nibble/plan/plan.h"
@@ -67,7 +67,7 @@ int run_kernels(const KernelsArgs& args, const CommonOptions& common) {
         .value("device", device.name)
         .way_out("leave out --device for this machine");
   }
-  const ActivationKind kind = activations_of(*choice.layout, activations_of_scheme(args.scheme));
+  const ActivationKind kind = activations_of(*choice.layout, arithmetics_of_scheme(args.scheme).integer_activations);
   Json rows = Json::array();
   std::vector<std::vector<std::string>> cells{{"kernel", "activations", "verdict", "least us", "why"}};
   bool chosen = false;
@@ -120,9 +120,8 @@ std::function<int()> setup_kernels(CLI::App& app, CommonOptions& common) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
       ->capture_default_str()
       ->type_name("K");
-  app.add_option("--scheme", args->scheme,
-                 "w4a8: activations to INT8; w4a16: float32 activations; w4a4: four-bit float blocks")
-      ->check(CLI::IsMember({"w4a8", "w4a16", "w4a4"}))
+  app.add_option("--scheme", args->scheme, engine_schemes_help())
+      ->check(CLI::IsMember(engine_scheme_names()))
       ->capture_default_str();
   app.add_option("--kernel", args->forced, "as if kernels of this name had been asked for")->type_name("NAME");
   app.add_option("--device", args->device,

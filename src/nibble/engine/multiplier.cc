@@ -6,8 +6,8 @@ namespace nibble {
 
 bool Multiplier::Prepared::serves(const Product& product) const {
   const WeightLayout& wanted = product.weights->matrix.layout;
-  if (x != product.x || kind != product.weights->activations || rows != product.x_rows || stride != product.x_stride)
-    return false;
+  if (x != product.x || rows != product.x_rows || stride != product.x_stride) return false;
+  if (kind != product.weights->activations || rounding != product.weights->rounding) return false;
   if (layout.k != wanted.k || layout.padded_k() != wanted.padded_k()) return false;
   const bool same_runs = layout.zero == wanted.zero && layout.run_cols() == wanted.run_cols();
   // Minima need the sums of runs; the same codes need the same offset, order and groups.
@@ -23,6 +23,7 @@ const Multiplier::Prepared& Multiplier::prepare(const Product& product) {
   Prepared& one = *prepared_[used_++];
   one.x = product.x;
   one.kind = product.weights->activations;
+  one.rounding = product.weights->rounding;
   one.layout = product.weights->matrix.layout;
   one.rows = product.x_rows;
   one.stride = product.x_stride;
@@ -31,7 +32,7 @@ const Multiplier::Prepared& Multiplier::prepare(const Product& product) {
   } else if (one.kind == ActivationKind::kE2M1) {
     one.e2m1 = one.e2m1_quantizer.run(one.layout, product.x, product.x_rows, product.x_stride, pool_);
   } else {
-    one.f32 = one.padder.run(one.layout, product.x, product.x_rows, product.x_stride);
+    one.f32 = one.padder.run(one.layout, product.x, product.x_rows, product.x_stride, one.rounding);
   }
   return one;
 }

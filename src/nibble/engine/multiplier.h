@@ -37,6 +37,7 @@ class Multiplier {
   struct Prepared {
     const float* x = nullptr;
     ActivationKind kind = ActivationKind::kF32;
+    ActivationRounding rounding = ActivationRounding::kNone;
     WeightLayout layout;
     uint64_t rows = 0, stride = 0;
     Int8Quantizer quantizer;

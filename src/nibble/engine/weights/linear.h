@@ -17,6 +17,8 @@ namespace nibble {
 struct Arithmetics {
   // Of integer weights (E2M1 counts as such), or of blocks of E2M1; other weights always meet float32.
   ActivationKind integer_activations = ActivationKind::kF32;
+  // Of what meets float32 products: kE4M3 where the weights are E4M3 too, kBF16 everywhere.
+  ActivationRounding rounding = ActivationRounding::kNone;
   std::string kernel;  // forces kernels of this name; "": the quickest
 };
 
@@ -25,6 +27,7 @@ struct Linear {
   ResidentMatrix matrix;  // data inside storage
   Panel panel = nullptr;
   ActivationKind activations = ActivationKind::kF32;
+  ActivationRounding rounding = ActivationRounding::kNone;
   std::string_view kernel;
   std::vector<float> bias;  // empty: none
 
