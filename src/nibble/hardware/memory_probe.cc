@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,13 +25,21 @@ constexpr int kPasses = 4;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Memory that has pages of its own, huge ones if the system gives them, filled while `seconds` last.
+// What no cache can hold much of; 0 where the system does not know its caches.
+uint64_t beyond_caches() {
+  const auto size = [](int name) { return static_cast<uint64_t>(std::max(0L, ::sysconf(name))); };
+  return 4 * std::max(size(_SC_LEVEL3_CACHE_SIZE), size(_SC_LEVEL2_CACHE_SIZE));
+}
+
+// Memory that has pages of its own, huge ones if the system gives them, filled while `seconds` last, and at least
+// until caches cannot answer for it.
 class FilledMemory {
  public:
   FilledMemory(uint64_t most, double seconds, int threads) : memory_(std::aligned_alloc(kProbePage, most)) {
     if (memory_ == nullptr) throw std::bad_alloc();
     ::madvise(memory_.get(), most, MADV_HUGEPAGE);  // a hint
     const auto start = Clock::now();
+    const uint64_t least = beyond_caches();
     // Each piece as long as all before: few pieces, and the last one takes about half of the time.
     do {
       const uint64_t piece = std::min(std::max(bytes_, kProbePage * static_cast<uint64_t>(threads)), most - bytes_);
@@ -40,7 +49,7 @@ class FilledMemory {
         std::memset(from + i * kProbePage, 0x5A, std::min(kProbePage, piece - i * kProbePage));
       });
       bytes_ += piece;
-    } while (bytes_ < most && seconds_since(start) < seconds / 2);
+    } while (bytes_ < most && (bytes_ < least || seconds_since(start) < seconds / 2));
   }
 
   uint64_t bytes() const { return bytes_; }

@@ -17,8 +17,9 @@ struct MemoryRate {
   std::string how;
 };
 
-// Fills at most `max_bytes` (a multiple of kProbePage) while a part of `seconds` lasts and reads them in each way of
-// `probes` for the rest. std::bad_alloc if the memory cannot be had.
+// Fills at most `max_bytes` (a multiple of kProbePage) while a part of `seconds` lasts, however long it takes four
+// times the largest cache, and reads them in each way of `probes` for the rest. std::bad_alloc if the memory cannot be
+// had.
 MemoryRate memory_read_rate(const Probes& probes, uint64_t max_bytes, double seconds, int threads);
 
 }  // namespace nibble

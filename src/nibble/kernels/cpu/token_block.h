@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "nibble/kernels/panel.h"
 
@@ -43,11 +44,11 @@ struct BlockShape {
   bool one_copied = true;  // whether one token alone is copied too, or read where it lies
 };
 
-// Cuts the task's tokens into blocks and calls multiply(block) for each row group and block:
-// row groups inside, as many blocks around them as stay in the second-level cache, so that weights come from memory
-// once and activations are copied once for all row groups.
+// Cuts the task's tokens into blocks and calls multiply(blocks) for as many at a time as stay in the second-level
+// cache: a kernel walks the task's row groups and multiplies each by all of these blocks, so that weights come from
+// memory once and activations are copied once for all row groups.
 //
-//   interleave(task, block, std::byte* out)      multiply(block, group): as many row groups as it returns
+//   interleave(task, block, std::byte* out)      multiply(std::span<const TokenBlock>)
 template <class Interleave, class Multiply>
 void for_token_blocks(const PanelTask& task, const BlockShape& shape, const Interleave& interleave,
                       const Multiply& multiply) {
@@ -70,12 +71,17 @@ void for_token_blocks(const PanelTask& task, const BlockShape& shape, const Inte
       if (block.lanes > 1 || shape.one_copied) interleave(task, block, memory);
       memory += block_bytes;
     }
-    for (uint64_t group = task.group_begin; group < task.group_end;) {
-      uint64_t done = 1;
-      for (uint64_t i = 0; i < count; ++i) done = multiply(blocks[i], group);
-      group += done;
-    }
+    multiply(std::span<const TokenBlock>(blocks, count));
   }
+}
+
+// Calls one(group) for all row groups of a task, or pair(group, other) for two side by side. The others are the task's
+// second half, so that both walk on without a gap through memory that is being asked for ahead.
+template <class Pair, class One>
+void for_pairs_of_groups(const PanelTask& task, const Pair& pair, const One& one) {
+  const uint64_t half = (task.group_end - task.group_begin) / 2;
+  for (uint64_t i = 0; i < half; ++i) pair(task.group_begin + i, task.group_begin + half + i);
+  for (uint64_t group = task.group_begin + 2 * half; group < task.group_end; ++group) one(group);
 }
 
 }  // namespace nibble

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "nibble/kernels/matrix_for_test.h"
 
 namespace nibble {
@@ -37,18 +39,39 @@ struct Example {
   }
 };
 
-// Every block is visited with every row group, in order, and every token is in one block.
+// Every token is in one block.
 TEST(TokenBlock, blocks_cover_the_task) {
   Example example("q4_1");
-  std::vector<std::vector<int>> visits(3, std::vector<int>(27, 0));
+  std::vector<int> visits(27, 0);
   for_token_blocks(example.task, {12, int8_run_bytes(example.packed.layout)}, interleave_int8,
-                   [&](const TokenBlock& block, uint64_t group) -> uint64_t {
-                     EXPECT_EQ(block.lanes, block.first == 24 ? 4U : 12U);
-                     EXPECT_EQ(reinterpret_cast<uintptr_t>(block.data) % 64, 0U);
-                     for (uint64_t t = 0; t < block.count; ++t) ++visits[group][block.first + t];
-                     return 1;
+                   [&](std::span<const TokenBlock> blocks) {
+                     for (const TokenBlock& block : blocks) {
+                       EXPECT_EQ(block.lanes, block.first == 24 ? 4U : 12U);
+                       EXPECT_EQ(reinterpret_cast<uintptr_t>(block.data) % 64, 0U);
+                       for (uint64_t t = 0; t < block.count; ++t) ++visits[block.first + t];
+                     }
                    });
-  for (const auto& of_group : visits) EXPECT_EQ(of_group, std::vector<int>(27, 1));
+  EXPECT_EQ(visits, std::vector<int>(27, 1));
+}
+
+TEST(TokenBlock, pairs_cover_all_row_groups) {
+  for (uint64_t end = 3; end < 9; ++end) {
+    PanelTask task;
+    task.group_begin = 3;
+    task.group_end = end;
+    std::vector<uint64_t> groups;
+    for_pairs_of_groups(
+        task,
+        [&](uint64_t group, uint64_t other) {
+          EXPECT_EQ(other - group, (end - 3) / 2);
+          groups.insert(groups.end(), {group, other});
+        },
+        [&](uint64_t group) { groups.push_back(group); });
+    std::sort(groups.begin(), groups.end());
+    std::vector<uint64_t> wanted;
+    for (uint64_t group = 3; group < end; ++group) wanted.push_back(group);
+    EXPECT_EQ(groups, wanted);
+  }
 }
 
 TEST(TokenBlock, words_of_int8_lie_side_by_side) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "nibble/base/cpu_features.h"
@@ -134,9 +135,17 @@ class Group {
         multiplier_(_mm512_set1_ps(scale_multiplier<kScale>(task.weights->multiplier))),
         unpacked_(unpacked) {}
 
-  void multiply(const TokenBlock& block, uint64_t group) {
-    if (group != group_) unpack_group(group);
+  // The row group that is multiplied from here on.
+  void unpack_group(uint64_t group) {
+    group_ = group;
+    const std::byte* tile = task_.weights->row_group(group);
+    for (uint64_t i = 0; i < layout_.tiles(); ++i, tile += tile_bytes_) {
+      unpack_tile<kCodes, kScale, kZero>(layout_, tile, unpacked_ + i * layout_.tile_cols * kRowGroup);
+    }
     written(unpacked_);
+  }
+
+  void multiply(const TokenBlock& block) {
     written(block.data);
     __m512 acc[kLanes];
     for (__m512& of_token : acc) of_token = _mm512_setzero_ps();
@@ -149,7 +158,7 @@ class Group {
       if (run + 2 < runs_) sum<0>(block, run + 2, sums[0]);
       add(block, run + 1, sums[1], acc);
     }
-    const uint64_t row = group * kRowGroup;
+    const uint64_t row = group_ * kRowGroup;
     const auto rows = static_cast<__mmask16>((1U << std::min(kRowGroup, layout_.n - row)) - 1);
     for (uint64_t t = 0; t < block.count; ++t) {
       _mm512_mask_storeu_ps(task_.out + (block.first + t) * task_.out_stride + row, rows, acc[t]);
@@ -157,14 +166,6 @@ class Group {
   }
 
  private:
-  void unpack_group(uint64_t group) {
-    group_ = group;
-    const std::byte* tile = task_.weights->row_group(group);
-    for (uint64_t i = 0; i < layout_.tiles(); ++i, tile += tile_bytes_) {
-      unpack_tile<kCodes, kScale, kZero>(layout_, tile, unpacked_ + i * layout_.tile_cols * kRowGroup);
-    }
-  }
-
   template <int kSet>
   void sum(const TokenBlock& block, uint64_t run, int32_t* sums) const {
     const int stride = static_cast<int>(layout_.padded_k());  // as the instruction takes it: rows below 2^31 bytes
@@ -190,7 +191,7 @@ class Group {
   uint64_t runs_, tile_bytes_;
   __m512 multiplier_;
   std::byte* unpacked_;
-  uint64_t group_ = ~uint64_t{0};
+  uint64_t group_ = 0;
 };
 
 struct Panels {
@@ -204,12 +205,14 @@ struct Panels {
     const TileConfig config = config_of(kRun);
     written(&config);
     _tile_loadconfig(&config);
-    const auto multiply_block = [&](const TokenBlock& block, uint64_t group) -> uint64_t {
-      product.multiply(block, group);
-      return 1;
+    const auto multiply_blocks = [&](std::span<const TokenBlock> blocks) {
+      for (uint64_t group = task.group_begin; group < task.group_end; ++group) {
+        product.unpack_group(group);
+        for (const TokenBlock& block : blocks) product.multiply(block);
+      }
     };
     const BlockShape shape{kLanes, kRun + sizeof(float) * (kZero == ZeroPoint::kMin ? 2 : 1), true};
-    for_token_blocks(task, shape, interleave, multiply_block);
+    for_token_blocks(task, shape, interleave, multiply_blocks);
     _tile_release();
   }
 };

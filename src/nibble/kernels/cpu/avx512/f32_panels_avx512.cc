@@ -11,8 +11,9 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstring>
+#include <span>
 #include <string>
 
 #include "nibble/base/cpu_features.h"
@@ -25,19 +26,6 @@
 namespace nibble {
 namespace {
 
-constexpr uint64_t kPrefetchBytes = 3072;
-
-// Each kind of code: columns come two at a time, the even one first.
-struct FourBits {
-  static constexpr uint64_t kColumns = 8;  // of a chunk
-  __m512 values, zeros;
-  template <ZeroPoint kZero>
-  __m512 value(__m512i codes, size_t column) const {
-    const __m512 q = _mm512_permutexvar_ps(_mm512_srli_epi32(codes, static_cast<unsigned>(4 * column)), values);
-    return kZero == ZeroPoint::kCode ? _mm512_sub_ps(q, zeros) : q;
-  }
-};
-
 __m512 e2m1_values() { return _mm512_setr_ps(0, 0.5F, 1, 1.5F, 2, 3, 4, 6, -0.0F, -0.5F, -1, -1.5F, -2, -3, -4, -6); }
 
 __m512 int4_values(float offset) {
@@ -46,78 +34,92 @@ __m512 int4_values(float offset) {
 
 constexpr float kHalfOfE4M3 = 256;  // an E4M3's value by that of the binary16 with its bits
 
-// Calls use(column of the run, 0 for even ones and 1 for odd ones, weights) for `cols` columns. Weights are their
-// values, or with `kScaled`, of E4M3 alone, those divided by kHalfOfE4M3.
-template <CodeKind kCodes, ZeroPoint kZero, bool kScaled, class Use>
-NIBBLE_VEC void for_columns(const std::byte* codes, uint64_t cols, __m512 zeros, const Use& use) {
+// Sixteen binary16 to float32. From memory this is one operation; from a register a second one moves the halves, and
+// that bound E4M3. Written out, since the compiler would take the register.
+NIBBLE_VEC __m512 convert_from_memory(const __m256i& halves) {
+  __m512 out;
+  __asm__("vcvtph2ps %1, %0" : "=v"(out) : "m"(halves));
+  return out;
+}
+
+// Columns and bytes of a chunk of codes.
+template <CodeKind kCodes>
+inline constexpr uint64_t kChunkColumns = kCodes == CodeKind::kE2M1 || kCodes == CodeKind::kInt4   ? 8
+                                          : kCodes == CodeKind::kInt8 || kCodes == CodeKind::kE4M3 ? 4
+                                                                                                   : 2;
+template <CodeKind kCodes>
+inline constexpr uint64_t kChunkBytes = kCodes == CodeKind::kF32 ? 128 : 64;
+
+// Sixteen rows of each column of a chunk. Weights are their values, or with `kScaled`, of E4M3 alone, those divided by
+// kHalfOfE4M3.
+template <CodeKind kCodes, ZeroPoint kZero, bool kScaled>
+NIBBLE_VEC void load_chunk(const std::byte* codes, __m512 zeros, __m512* out) {
+  if constexpr (kCodes == CodeKind::kF32) {
+    for (size_t i = 0; i < 2; ++i) out[i] = _mm512_loadu_ps(codes + 64 * i);
+    return;
+  }
+  const __m512i chunk = _mm512_loadu_si512(codes);
   if constexpr (kCodes == CodeKind::kE2M1 || kCodes == CodeKind::kInt4) {
-    const FourBits bits{
-        kCodes == CodeKind::kE2M1 ? e2m1_values() : int4_values(kZero == ZeroPoint::kNone ? 8.0F : 0.0F), zeros};
-    for (uint64_t c = 0; c < cols; c += FourBits::kColumns, codes += 64) {
-      const __m512i chunk = _mm512_loadu_si512(codes);
-      for (size_t i = 0; i < 8; ++i) use(c + i, i % 2, bits.value<kZero>(chunk, i));
+    const __m512 values =
+        kCodes == CodeKind::kE2M1 ? e2m1_values() : int4_values(kZero == ZeroPoint::kNone ? 8.0F : 0.0F);
+    for (size_t i = 0; i < 8; ++i) {
+      out[i] = _mm512_permutexvar_ps(_mm512_srli_epi32(chunk, static_cast<unsigned>(4 * i)), values);
+      if constexpr (kZero == ZeroPoint::kCode) out[i] = _mm512_sub_ps(out[i], zeros);
     }
   } else if constexpr (kCodes == CodeKind::kInt8) {
-    for (uint64_t c = 0; c < cols; c += 4, codes += 64) {
-      const __m512i chunk = _mm512_loadu_si512(codes);
-      for (size_t i = 0; i < 4; ++i) {
-        const __m512i up = _mm512_slli_epi32(chunk, static_cast<unsigned>(24 - 8 * i));
-        use(c + i, i % 2, _mm512_cvtepi32_ps(_mm512_srai_epi32(up, 24)));
-      }
+    for (size_t i = 0; i < 4; ++i) {
+      const __m512i up = _mm512_slli_epi32(chunk, static_cast<unsigned>(24 - 8 * i));
+      out[i] = _mm512_cvtepi32_ps(_mm512_srai_epi32(up, 24));
     }
   } else if constexpr (kCodes == CodeKind::kBF16) {
-    for (uint64_t c = 0; c < cols; c += 2, codes += 64) {
-      const __m512i chunk = _mm512_loadu_si512(codes);
-      use(c, 0, _mm512_castsi512_ps(_mm512_slli_epi32(chunk, 16)));
-      use(c + 1, 1, _mm512_castsi512_ps(_mm512_and_si512(chunk, _mm512_set1_epi32(static_cast<int>(0xffff0000U)))));
-    }
+    out[0] = _mm512_castsi512_ps(_mm512_slli_epi32(chunk, 16));
+    out[1] = _mm512_castsi512_ps(_mm512_and_si512(chunk, _mm512_set1_epi32(static_cast<int>(0xffff0000U))));
   } else if constexpr (kCodes == CodeKind::kE4M3) {
     // The sign to bit 15, the magnitude behind one zero bit: what the arithmetic shift copies is masked away.
     const __m512i mask = _mm512_set1_epi16(static_cast<short>(0xbf80));
-    const auto value = [](__m256i halves) {
-      const __m512 small = _mm512_cvtph_ps(halves);
-      return kScaled ? small : _mm512_mul_ps(small, _mm512_set1_ps(kHalfOfE4M3));
-    };
-    for (uint64_t c = 0; c < cols; c += 4, codes += 64) {
-      const __m512i pairs = _mm512_loadu_si512(codes);
-      const __m512i even = _mm512_and_si512(_mm512_srai_epi16(_mm512_slli_epi16(pairs, 8), 1), mask);
-      const __m512i odd = _mm512_and_si512(_mm512_srai_epi16(pairs, 1), mask);
-      use(c, 0, value(_mm512_castsi512_si256(even)));
-      use(c + 1, 1, value(_mm512_castsi512_si256(odd)));
-      use(c + 2, 0, value(_mm512_extracti64x4_epi64(even, 1)));
-      use(c + 3, 1, value(_mm512_extracti64x4_epi64(odd, 1)));
-    }
-  } else {
-    for (uint64_t c = 0; c < cols; c += 2, codes += 128) {
-      use(c, 0, _mm512_loadu_ps(codes));
-      use(c + 1, 1, _mm512_loadu_ps(codes + 64));
+    alignas(64) __m256i even[2], odd[2];
+    _mm512_store_si512(even, _mm512_and_si512(_mm512_srai_epi16(_mm512_slli_epi16(chunk, 8), 1), mask));
+    _mm512_store_si512(odd, _mm512_and_si512(_mm512_srai_epi16(chunk, 1), mask));
+    for (size_t i = 0; i < 4; ++i) {
+      out[i] = convert_from_memory(i % 2 == 0 ? even[i / 2] : odd[i / 2]);
+      if constexpr (!kScaled) out[i] = _mm512_mul_ps(out[i], _mm512_set1_ps(kHalfOfE4M3));
     }
   }
 }
 
-// Scales that lie apart, of one row group.
-struct ApartScales {
-  const float* at = nullptr;  // null: there are none
-  uint64_t tile_cols = 0, cols = 0, lanes = 0;
-
+// Scales that lie apart, of one row group, tile after tile.
+class ApartScales {
+ public:
   ApartScales() = default;
-  ApartScales(const ResidentMatrix& matrix, uint64_t group)
-      : at(matrix.layout.apart_cols == 0 ? nullptr : matrix.apart(group)),
-        tile_cols(matrix.layout.tile_cols),
-        cols(matrix.layout.apart_cols),
-        lanes(matrix.layout.apart_lanes) {}
+  ApartScales(const ResidentMatrix& matrix, uint64_t group) {
+    const WeightLayout& layout = matrix.layout;
+    if (layout.apart_cols == 0) return;
+    at_ = matrix.apart(group);
+    lanes_ = layout.apart_lanes;
+    tiles_ = left_ = layout.apart_cols / layout.tile_cols;
+  }
+  // Of the next tile; 1 if there are none.
+  __attribute__((always_inline)) __m512 next() {
+    if (at_ == nullptr) return _mm512_set1_ps(1);
+    const __m512 scales = lanes_ == 1 ? _mm512_set1_ps(*at_) : _mm512_loadu_ps(at_);
+    if (--left_ == 0) {
+      at_ += lanes_;
+      left_ = tiles_;
+    }
+    return scales;
+  }
+
+ private:
+  const float* at_ = nullptr;
+  uint64_t lanes_ = 0, tiles_ = 0, left_ = 0;  // tiles of a scale
 };
 
 // The scales of a tile: in front of its codes, apart, or 1.
 template <ScaleType kScale>
-NIBBLE_VEC __m512 tile_scales(const ApartScales& apart, const std::byte* tile, uint64_t index, __m512 multiplier) {
-  if constexpr (kScale != ScaleType::kNone) {
-    const __m512 scale = load_scales<kScale>(tile);
-    return kHasMultiplier<kScale> ? _mm512_mul_ps(scale, multiplier) : scale;
-  }
-  if (apart.at == nullptr) return _mm512_set1_ps(1);
-  const float* at = apart.at + index * apart.tile_cols / apart.cols * apart.lanes;
-  return apart.lanes == 1 ? _mm512_set1_ps(*at) : _mm512_loadu_ps(at);
+NIBBLE_VEC __m512 tile_scales(ApartScales* apart, const std::byte* tile, __m512 multiplier) {
+  if constexpr (kScale == ScaleType::kNone) return apart->next();
+  const __m512 scale = load_scales<kScale>(tile);
+  return kHasMultiplier<kScale> ? _mm512_mul_ps(scale, multiplier) : scale;
 }
 
 // Zero points or minima of a tile.
@@ -128,31 +130,51 @@ NIBBLE_VEC __m512 tile_zeros(const std::byte* at) {
   return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
 }
 
-// One run of columns of one row group for the tokens of a block, whose activations are at x.
-template <CodeKind kCodes, ZeroPoint kZero, bool kScaled, size_t kTokens>
-NIBBLE_VEC void add_run(const std::byte* codes, uint64_t cols, const float* x, __m512 scale, __m512 zeros,
-                        __m512* acc) {
-  __m512 sums[2][kTokens];
-  for (size_t t = 0; t < kTokens; ++t) sums[0][t] = sums[1][t] = _mm512_setzero_ps();
-  for_columns<kCodes, kZero, kScaled>(codes, cols, zeros, [&](uint64_t c, size_t parity, __m512 weights) {
-    for (size_t t = 0; t < kTokens; ++t) {
-      sums[parity][t] = _mm512_fmadd_ps(weights, _mm512_set1_ps(x[c * kTokens + t]), sums[parity][t]);
+// A tile of one row group.
+struct FloatTile {
+  __m512 scale, zeros;
+  const std::byte* codes;
+};
+
+// One run of columns of some row groups for the tokens of a block, whose activations are at x. The groups go through
+// the columns together: one token's two chains alone would wait for each other.
+template <CodeKind kCodes, ZeroPoint kZero, bool kScaled, size_t kTokens, size_t kGroups>
+NIBBLE_VEC void add_run(const FloatTile* tiles, uint64_t offset, uint64_t cols, const float* x,
+                        __m512 (*acc)[kTokens]) {
+  constexpr uint64_t kColumns = kChunkColumns<kCodes>;
+  __m512 sums[kGroups][2][kTokens];
+  for (size_t g = 0; g < kGroups; ++g) {
+    for (size_t t = 0; t < kTokens; ++t) sums[g][0][t] = sums[g][1][t] = _mm512_setzero_ps();
+  }
+  for (uint64_t c = 0; c < cols; c += kColumns, offset += kChunkBytes<kCodes>) {
+    for (size_t g = 0; g < kGroups; ++g) {
+      __m512 weights[kColumns];
+      load_chunk<kCodes, kZero, kScaled>(tiles[g].codes + offset, tiles[g].zeros, weights);
+      for (size_t i = 0; i < kColumns; ++i) {
+        for (size_t t = 0; t < kTokens; ++t) {
+          __m512& sum = sums[g][i % 2][t];
+          sum = _mm512_fmadd_ps(weights[i], _mm512_set1_ps(x[(c + i) * kTokens + t]), sum);
+        }
+      }
     }
-  });
-  for (size_t t = 0; t < kTokens; ++t) {
-    acc[t] = _mm512_fmadd_ps(_mm512_add_ps(sums[0][t], sums[1][t]), scale, acc[t]);
-    if constexpr (kZero == ZeroPoint::kMin) {
-      acc[t] = _mm512_fmadd_ps(zeros, _mm512_set1_ps(x[cols * kTokens + t]), acc[t]);
+  }
+  for (size_t g = 0; g < kGroups; ++g) {
+    for (size_t t = 0; t < kTokens; ++t) {
+      acc[g][t] = _mm512_fmadd_ps(_mm512_add_ps(sums[g][0][t], sums[g][1][t]), tiles[g].scale, acc[g][t]);
+      if constexpr (kZero == ZeroPoint::kMin) {
+        acc[g][t] = _mm512_fmadd_ps(tiles[g].zeros, _mm512_set1_ps(x[cols * kTokens + t]), acc[g][t]);
+      }
     }
   }
 }
 
 // A block of tokens by one or two row groups. Not inlined: each instance has the registers for itself.
 template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, bool kScaled, size_t kTokens, size_t kGroups>
-[[gnu::noinline]] void multiply(const PanelTask& task, const TokenBlock& block, uint64_t group) {
+[[gnu::noinline]] void multiply(const PanelTask& task, const TokenBlock& block,
+                                const std::array<uint64_t, kGroups>& groups) {
   const WeightLayout& layout = task.weights->layout;
   // Calls inside the loop would cost the sums their registers.
-  const uint64_t tile_bytes = layout.tile_bytes(), group_bytes = layout.row_group_bytes(), tiles = layout.tiles();
+  const uint64_t tile_bytes = layout.tile_bytes(), tiles = layout.tiles();
   const uint64_t cols = layout.run_cols(), runs = layout.tile_cols / cols, run_bytes = layout.code_bytes() / runs;
   const uint64_t run_floats = kTokens * (cols + (kZero == ZeroPoint::kMin ? 1 : 0));
   const __m512 multiplier = _mm512_set1_ps(scale_multiplier<kScale>(task.weights->multiplier));
@@ -160,27 +182,29 @@ template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, bool kScaled, size
   for (auto& of_group : acc) {
     for (auto& of_token : of_group) of_token = _mm512_setzero_ps();
   }
-  const std::byte* at = task.weights->row_group(group);
+  const std::byte* tiles_at[kGroups];
   const auto* x = reinterpret_cast<const float*>(block.data);
   ApartScales apart[kGroups];
-  for (size_t g = 0; g < kGroups; ++g) apart[g] = ApartScales(*task.weights, group + g);
-  for (uint64_t i = 0; i < tiles; ++i, at += tile_bytes, x += runs * run_floats) {
+  for (size_t g = 0; g < kGroups; ++g) {
+    tiles_at[g] = task.weights->row_group(groups[g]);
+    apart[g] = ApartScales(*task.weights, groups[g]);
+  }
+  for (uint64_t i = 0; i < tiles; ++i, x += runs * run_floats) {
+    FloatTile of_groups[kGroups];
     for (size_t g = 0; g < kGroups; ++g) {
-      const std::byte* tile = at + g * group_bytes;
-      for (uint64_t line = 0; line < tile_bytes; line += 64) {
-        _mm_prefetch(reinterpret_cast<const char*>(tile + kPrefetchBytes + line), _MM_HINT_T0);
-      }
-      const __m512 scale = tile_scales<kScale>(apart[g], tile, i, multiplier);
+      const std::byte* tile = tiles_at[g];
+      tiles_at[g] += tile_bytes;
+      prefetch_behind(tile, tile_bytes);
       const std::byte* of_zeros = tile + tile_scale_bytes<kScale>();
-      const std::byte* codes = of_zeros + tile_zero_bytes<kZero>();
-      const __m512 zeros = tile_zeros<kZero>(of_zeros);
-      for (uint64_t r = 0; r < runs; ++r) {
-        add_run<kCodes, kZero, kScaled, kTokens>(codes + r * run_bytes, cols, x + r * run_floats, scale, zeros, acc[g]);
-      }
+      of_groups[g] = {tile_scales<kScale>(&apart[g], tile, multiplier), tile_zeros<kZero>(of_zeros),
+                      of_zeros + tile_zero_bytes<kZero>()};
+    }
+    for (uint64_t r = 0; r < runs; ++r) {
+      add_run<kCodes, kZero, kScaled, kTokens, kGroups>(of_groups, r * run_bytes, cols, x + r * run_floats, acc);
     }
   }
   for (size_t g = 0; g < kGroups; ++g) {
-    const uint64_t row = (group + g) * kRowGroup;
+    const uint64_t row = groups[g] * kRowGroup;
     const auto rows = static_cast<__mmask16>((1U << std::min(kRowGroup, layout.n - row)) - 1);
     for (size_t t = 0; t < std::min<uint64_t>(kTokens, block.count); ++t) {
       _mm512_mask_storeu_ps(task.out + (block.first + t) * task.out_stride + row, rows, acc[g][t]);
@@ -193,19 +217,28 @@ void panel_scaled(const PanelTask& task) {
   const auto interleave = [](const PanelTask& of, const TokenBlock& block, std::byte* out) {
     interleave_f32(of, block, kScaled ? kHalfOfE4M3 : 1.0F, out);
   };
-  const auto multiply_block = [&](const TokenBlock& block, uint64_t group) -> uint64_t {
-    const bool pair = task.tokens == 1 && group + 2 <= task.group_end;
-    if (pair) multiply<kCodes, kScale, kZero, kScaled, 1, 2>(task, block, group);
-    if (pair) return 2;
+  const auto multiply_group = [&](const TokenBlock& block, uint64_t group) {
     switch (block.lanes) {
-      case 1: multiply<kCodes, kScale, kZero, kScaled, 1, 1>(task, block, group); break;
-      case 2: multiply<kCodes, kScale, kZero, kScaled, 2, 1>(task, block, group); break;
-      case 4: multiply<kCodes, kScale, kZero, kScaled, 4, 1>(task, block, group); break;
-      default: multiply<kCodes, kScale, kZero, kScaled, 8, 1>(task, block, group); break;
+      case 1: return multiply<kCodes, kScale, kZero, kScaled, 1, 1>(task, block, {group});
+      case 2: return multiply<kCodes, kScale, kZero, kScaled, 2, 1>(task, block, {group});
+      case 4: return multiply<kCodes, kScale, kZero, kScaled, 4, 1>(task, block, {group});
+      default: return multiply<kCodes, kScale, kZero, kScaled, 8, 1>(task, block, {group});
     }
-    return 1;
   };
-  for_token_blocks(task, {8, f32_run_bytes(task.weights->layout)}, interleave, multiply_block);
+  const auto multiply_blocks = [&](std::span<const TokenBlock> blocks) {
+    if (task.tokens == 1) {
+      return for_pairs_of_groups(
+          task,
+          [&](uint64_t group, uint64_t other) {
+            multiply<kCodes, kScale, kZero, kScaled, 1, 2>(task, blocks[0], {group, other});
+          },
+          [&](uint64_t group) { multiply_group(blocks[0], group); });
+    }
+    for (uint64_t group = task.group_begin; group < task.group_end; ++group) {
+      for (const TokenBlock& block : blocks) multiply_group(block, group);
+    }
+  };
+  for_token_blocks(task, {8, f32_run_bytes(task.weights->layout)}, interleave, multiply_blocks);
 }
 
 // Whether 256 times each activation of the task's tokens is a float32. NaN and infinities stay what they are.

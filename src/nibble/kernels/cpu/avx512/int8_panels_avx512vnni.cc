@@ -13,7 +13,9 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -26,33 +28,37 @@
 namespace nibble {
 namespace {
 
-constexpr uint64_t kPrefetchBytes = 3072;
-
-// Each kind of codes: vectors 2 i and 2 i + 1 of a run, four columns of 16 rows each.
+// Each kind of codes: vectors 2 i and 2 i + 1 of a run, four columns of 16 rows each. Those of the second may be
+// 2^kSecondShift times too large if the caller divides their sum.
 struct E2M1Codes {
   static constexpr uint64_t kPairBytes = 64;
+  static constexpr int kSecondShift = 0;
+  template <bool kShifted>
   static void unpack(const std::byte* at, __m512i* out) {
-    const __m512i low = _mm512_set1_epi8(0x0f);
-    // 2 q + 12 of the codes 0 to 15.
+    // 2 q + 12 of the codes 0 to 15, four times: the permutation looks at six bits, of which two are the neighbour's.
     const __m512i values =
         _mm512_broadcast_i32x4(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
     const __m512i codes = _mm512_loadu_si512(at);
-    out[0] = _mm512_shuffle_epi8(values, _mm512_and_si512(codes, low));
-    out[1] = _mm512_shuffle_epi8(values, _mm512_and_si512(_mm512_srli_epi16(codes, 4), low));
+    out[0] = _mm512_permutexvar_epi8(codes, values);
+    out[1] = _mm512_permutexvar_epi8(_mm512_srli_epi16(codes, 4), values);
   }
 };
 
 struct Int4Codes {
   static constexpr uint64_t kPairBytes = 64;
+  static constexpr int kSecondShift = 4;
+  template <bool kShifted>
   static void unpack(const std::byte* at, __m512i* out) {
     const __m512i low = _mm512_set1_epi8(0x0f), codes = _mm512_loadu_si512(at);
     out[0] = _mm512_and_si512(codes, low);
-    out[1] = _mm512_and_si512(_mm512_srli_epi16(codes, 4), low);
+    out[1] = kShifted ? _mm512_andnot_si512(low, codes) : _mm512_and_si512(_mm512_srli_epi16(codes, 4), low);
   }
 };
 
 struct Int8Codes {
   static constexpr uint64_t kPairBytes = 128;
+  static constexpr int kSecondShift = 0;
+  template <bool kShifted>
   static void unpack(const std::byte* at, __m512i* out) {
     const __m512i sign = _mm512_set1_epi8(static_cast<char>(0x80));
     out[0] = _mm512_xor_si512(_mm512_loadu_si512(at), sign);
@@ -137,7 +143,7 @@ NIBBLE_VEC void add_run(const IntegerTile<kScale, kZero>& tile, const std::byte*
 #pragma GCC unroll 4
   for (size_t w = 0; w < kRun / 4; w += 2) {
     __m512i weights[2];
-    Codes::unpack(codes + w / 2 * Codes::kPairBytes, weights);
+    Codes::template unpack<kChains == 2>(codes + w / 2 * Codes::kPairBytes, weights);
     for (size_t i = 0; i < 2; ++i) {
       for (size_t t = 0; t < kTokens; ++t) {
         __m512i& sum = sums[i % kChains][t];
@@ -146,7 +152,8 @@ NIBBLE_VEC void add_run(const IntegerTile<kScale, kZero>& tile, const std::byte*
     }
   }
   for (size_t t = 0; t < kTokens; ++t) {
-    const __m512i sum = kChains == 2 ? _mm512_add_epi32(sums[0][t], sums[kChains - 1][t]) : sums[0][t];
+    __m512i sum = sums[0][t];
+    if constexpr (kChains == 2) sum = _mm512_add_epi32(sum, _mm512_srai_epi32(sums[1][t], Codes::kSecondShift));
     const __m512 scale = _mm512_mul_ps(tile.scale, broadcast_float(x.scales(), t));
     acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, acc[t]);
     if constexpr (kZero == ZeroPoint::kMin) {
@@ -162,27 +169,27 @@ void store(const PanelTask& task, uint64_t group, uint64_t token, __m512 values)
 }
 
 template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kTokens, size_t kGroups>
-[[gnu::noinline]] void multiply(const PanelTask& task, const TokenBlock& block, uint64_t group) {
+[[gnu::noinline]] void multiply(const PanelTask& task, const TokenBlock& block,
+                                const std::array<uint64_t, kGroups>& groups) {
   constexpr uint64_t kRunBytes = kRun / 8 * Codes::kPairBytes;
   const WeightLayout& layout = task.weights->layout;
   // Calls inside the loop would cost the sums their registers.
   const uint64_t tile_bytes = layout.tile_bytes(), tiles = layout.tiles(), runs = layout.tile_cols / kRun;
-  const uint64_t group_bytes = layout.row_group_bytes();
   const __m512 multiplier = _mm512_set1_ps(scale_multiplier<kScale>(task.weights->multiplier));
   __m512 acc[kGroups][kTokens];
   for (auto& of_group : acc) {
     for (auto& of_token : of_group) of_token = _mm512_setzero_ps();
   }
-  const std::byte* at = task.weights->row_group(group);
+  const std::byte* tiles_at[kGroups];
+  for (size_t g = 0; g < kGroups; ++g) tiles_at[g] = task.weights->row_group(groups[g]);
   RunOf<kZero, kRun, kTokens> x(task, block);
-  for (uint64_t t = 0; t < tiles; ++t, at += tile_bytes) {
-    auto of_tile = x;
+  for (uint64_t t = 0; t < tiles; ++t) {
+    const auto of_tile = x;
     for (size_t g = 0; g < kGroups; ++g) {
       x = of_tile;
-      const std::byte* of_group = at + g * group_bytes;
-      for (uint64_t line = 0; line < tile_bytes; line += 64) {
-        _mm_prefetch(reinterpret_cast<const char*>(of_group + kPrefetchBytes + line), _MM_HINT_T0);
-      }
+      const std::byte* of_group = tiles_at[g];
+      tiles_at[g] += tile_bytes;
+      prefetch_behind(of_group, tile_bytes);
       const IntegerTile<kScale, kZero> tile(of_group, multiplier);
       for (uint64_t r = 0; r < runs; ++r, x.next()) {
         add_run<Codes, kScale, kZero, kRun, kTokens>(tile, tile.codes + r * kRunBytes, x, acc[g]);
@@ -191,35 +198,45 @@ template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kT
   }
   for (size_t g = 0; g < kGroups; ++g) {
     for (size_t t = 0; t < std::min<uint64_t>(kTokens, block.count); ++t) {
-      store(task, group + g, block.first + t, acc[g][t]);
+      store(task, groups[g], block.first + t, acc[g][t]);
     }
   }
 }
 
-// Of a few tokens two row groups side by side, if there are two.
+// Tokens of one block that memory binds: two row groups side by side.
 template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kTokens>
-uint64_t multiply_few(const PanelTask& task, const TokenBlock& block, uint64_t group) {
-  if (task.tokens <= kTokens && group + 2 <= task.group_end) {
-    multiply<Codes, kScale, kZero, kRun, kTokens, 2>(task, block, group);
-    return 2;
+void multiply_few(const PanelTask& task, const TokenBlock& block) {
+  for_pairs_of_groups(
+      task,
+      [&](uint64_t group, uint64_t other) {
+        multiply<Codes, kScale, kZero, kRun, kTokens, 2>(task, block, {group, other});
+      },
+      [&](uint64_t group) { multiply<Codes, kScale, kZero, kRun, kTokens, 1>(task, block, {group}); });
+}
+
+template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun>
+void multiply_group(const PanelTask& task, const TokenBlock& block, uint64_t group) {
+  switch (block.lanes) {
+    case 1: return multiply<Codes, kScale, kZero, kRun, 1, 1>(task, block, {group});
+    case 2: return multiply<Codes, kScale, kZero, kRun, 2, 1>(task, block, {group});
+    case 4: return multiply<Codes, kScale, kZero, kRun, 4, 1>(task, block, {group});
+    case 8: return multiply<Codes, kScale, kZero, kRun, 8, 1>(task, block, {group});
+    default: return multiply<Codes, kScale, kZero, kRun, 12, 1>(task, block, {group});
   }
-  multiply<Codes, kScale, kZero, kRun, kTokens, 1>(task, block, group);
-  return 1;
 }
 
 template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun>
 void panel(const PanelTask& task) {
-  const auto multiply_block = [&](const TokenBlock& block, uint64_t group) -> uint64_t {
-    switch (block.lanes) {
-      case 1: return multiply_few<Codes, kScale, kZero, kRun, 1>(task, block, group);
-      case 2: return multiply_few<Codes, kScale, kZero, kRun, 2>(task, block, group);
-      case 4: return multiply_few<Codes, kScale, kZero, kRun, 4>(task, block, group);
-      case 8: multiply<Codes, kScale, kZero, kRun, 8, 1>(task, block, group); return 1;
-      default: multiply<Codes, kScale, kZero, kRun, 12, 1>(task, block, group); return 1;
+  const auto multiply_blocks = [&](std::span<const TokenBlock> blocks) {
+    if (task.tokens == 1) return multiply_few<Codes, kScale, kZero, kRun, 1>(task, blocks[0]);
+    if (task.tokens == 2) return multiply_few<Codes, kScale, kZero, kRun, 2>(task, blocks[0]);
+    if (task.tokens <= 4) return multiply_few<Codes, kScale, kZero, kRun, 4>(task, blocks[0]);
+    for (uint64_t group = task.group_begin; group < task.group_end; ++group) {
+      for (const TokenBlock& block : blocks) multiply_group<Codes, kScale, kZero, kRun>(task, block, group);
     }
   };
   const BlockShape shape{.widest = 12, .run_bytes = int8_run_bytes(task.weights->layout), .one_copied = false};
-  for_token_blocks(task, shape, interleave_int8, multiply_block);
+  for_token_blocks(task, shape, interleave_int8, multiply_blocks);
 }
 
 struct Panels {

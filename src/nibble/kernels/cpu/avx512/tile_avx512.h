@@ -12,23 +12,31 @@
 
 namespace nibble {
 
+// Asks for what follows a tile, some of it for the second cache and the nearer part for the first: a core waits for
+// more lines than the first cache can ask for. Distances: the best of eight pairs on a Xeon of 2023, by a tenth against
+// one distance of 3 KiB.
+NIBBLE_VEC void prefetch_behind(const std::byte* tile, uint64_t bytes) {
+  constexpr uint64_t kNear = 1024, kFar = 3072;
+  for (uint64_t line = 0; line < bytes; line += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(tile + kNear + line), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(tile + kFar + line), _MM_HINT_T1);
+  }
+}
+
 // The 16 scales as float32, without the matrix's multiplier.
 template <ScaleType kType>
 NIBBLE_VEC __m512 load_scales(const std::byte* at) {
   const auto* bytes = reinterpret_cast<const __m128i*>(at);
   if constexpr (kType == ScaleType::kE8M0) {
     const __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(bytes));
-    // Code 0 is 2^-127, a subnormal.
-    const __mmask16 lowest = _mm512_testn_epi32_mask(codes, codes);
-    return _mm512_castsi512_ps(
-        _mm512_mask_mov_epi32(_mm512_slli_epi32(codes, 23), lowest, _mm512_set1_epi32(0x00400000)));
+    // Code 0 is 2^-127, a subnormal; all others have larger bits.
+    return _mm512_castsi512_ps(_mm512_max_epu32(_mm512_slli_epi32(codes, 23), _mm512_set1_epi32(0x00400000)));
   }
   if constexpr (kType == ScaleType::kE4M3) {
     // As binary16 the same bits are 2^-8 of the value, subnormals included; the caller's multiplier makes up for it.
-    const __m256i wide = _mm256_cvtepu8_epi16(_mm_loadu_si128(bytes));
-    const __m256i magnitude = _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(0x3f80));
-    const __m256i sign = _mm256_and_si256(_mm256_slli_epi16(wide, 8), _mm256_set1_epi16(static_cast<short>(0x8000)));
-    return _mm512_cvtph_ps(_mm256_or_si256(magnitude, sign));
+    // The shift leaves the sign in two places, of which the mask keeps one.
+    const __m256i wide = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128(bytes)), 7);
+    return _mm512_cvtph_ps(_mm256_and_si256(wide, _mm256_set1_epi16(static_cast<short>(0xbf80))));
   }
   if constexpr (kType == ScaleType::kBF16) {
     const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
