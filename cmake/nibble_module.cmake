@@ -15,6 +15,7 @@ set(NIBBLE_ISA_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -m
 # g++ 12 takes the undefined operand that its own AVX-512 headers pass for a mistake of whoever calls them.
 list(APPEND NIBBLE_ISA_avx512 -Wno-uninitialized)
 set(NIBBLE_ISA_avx512vnni ${NIBBLE_ISA_avx512} -mavx512vnni)
+set(NIBBLE_ISA_avx512bf16 ${NIBBLE_ISA_avx512} -mavx512bf16)
 set(NIBBLE_ISA_amx ${NIBBLE_ISA_avx512} -mamx-tile -mamx-int8)
 set(NIBBLE_ISA_avxvnni ${NIBBLE_ISA_avx2} -mavxvnni)
 set(NIBBLE_ISA_shani -msha -msse4.1)
@@ -23,7 +24,7 @@ add_custom_target(header_checks)
 
 function(nibble_set_isa FILES)
   foreach(file IN LISTS FILES)
-    if(file MATCHES "_(avx2|avxvnni|avx512|avx512vnni|amx|shani)(_h)?\\.cc$")
+    if(file MATCHES "_(avx2|avxvnni|avx512|avx512vnni|avx512bf16|amx|shani)(_h)?\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${NIBBLE_ISA_${CMAKE_MATCH_1}}"
                                                      SKIP_PRECOMPILE_HEADERS ON)
     endif()

@@ -45,6 +45,8 @@ bool has_avx_vnni() {
 
 bool has_avx512_vnni() { return best_isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0; }
 
+bool has_avx512_bf16() { return best_isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0; }
+
 bool has_amx_int8() {
   // Leaf 7, EDX: bit 24 AMX-TILE, bit 25 AMX-INT8. The kernel saves tiles only for those who asked (since Linux 5.16).
   static const bool granted = [] {

@@ -15,6 +15,8 @@ std::string_view isa_name(Isa isa);
 // Dot products of bytes: in AVX2's encoding, and in AVX-512's. False below that instruction set by NIBBLE_ISA.
 bool has_avx_vnni();
 bool has_avx512_vnni();
+// Dot products of BF16 pairs, in AVX-512's encoding.
+bool has_avx512_bf16();
 // Tiles of bytes, which the system must also let this process use: asked for once.
 bool has_amx_int8();
 

@@ -34,7 +34,9 @@ double most_macs(ActivationKind kind) {
 
 // The least time by the roofline: the weights once, or multiply-adds at the kernel's share of the device's peak.
 double cost_us(const Kernel& kernel, const WeightLayout& layout, uint64_t tokens, const Device& device) {
-  const double peak = kernel.activations == ActivationKind::kInt8 ? device.int8_flops : device.f32_flops;
+  const double peak = kernel.activations == ActivationKind::kInt8   ? device.int8_flops
+                      : kernel.activations == ActivationKind::kBF16 ? device.bf16_flops
+                                                                    : device.f32_flops;
   const double flops =
       2.0 * static_cast<double>(layout.n) * static_cast<double>(layout.k) * static_cast<double>(tokens);
   const double share = std::min(1.0, kernel.macs_per_cycle / most_macs(kernel.activations));
@@ -67,7 +69,8 @@ int run_kernels(const KernelsArgs& args, const CommonOptions& common) {
         .value("device", device.name)
         .way_out("leave out --device for this machine");
   }
-  const ActivationKind kind = activations_of(*choice.layout, arithmetics_of_scheme(args.scheme).integer_activations);
+  const Arithmetics how = arithmetics_of_scheme(args.scheme);
+  const ActivationKind kind = activations_of(*choice.layout, how.integer_activations, how.rounding);
   Json rows = Json::array();
   std::vector<std::vector<std::string>> cells{{"kernel", "activations", "verdict", "least us", "why"}};
   bool chosen = false;

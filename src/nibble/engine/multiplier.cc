@@ -11,6 +11,7 @@ bool Multiplier::Prepared::serves(const Product& product) const {
   if (layout.k != wanted.k || layout.padded_k() != wanted.padded_k()) return false;
   const bool same_runs = layout.zero == wanted.zero && layout.run_cols() == wanted.run_cols();
   // Minima need the sums of runs; the same codes need the same offset, order and groups.
+  if (kind == ActivationKind::kBF16) return true;
   if (kind == ActivationKind::kF32) return wanted.zero != ZeroPoint::kMin || same_runs;
   return layout.codes == wanted.codes && layout.scale == wanted.scale && same_runs;
 }
@@ -31,6 +32,8 @@ const Multiplier::Prepared& Multiplier::prepare(const Product& product) {
     one.int8 = one.quantizer.run(one.layout, product.x, product.x_rows, product.x_stride, pool_);
   } else if (one.kind == ActivationKind::kE2M1) {
     one.e2m1 = one.e2m1_quantizer.run(one.layout, product.x, product.x_rows, product.x_stride, pool_);
+  } else if (one.kind == ActivationKind::kBF16) {
+    one.bf16 = one.rounder.run(one.layout, product.x, product.x_rows, product.x_stride);
   } else {
     one.f32 = one.padder.run(one.layout, product.x, product.x_rows, product.x_stride, one.rounding);
   }
@@ -53,6 +56,7 @@ void Multiplier::run(std::span<const Product> products) {
     task.f32 = activations.f32;
     task.int8 = activations.int8;
     task.e2m1 = activations.e2m1;
+    task.bf16 = activations.bf16;
     jobs_.push_back({product.weights->panel, task});
   }
   run_panels(jobs_, pool_);

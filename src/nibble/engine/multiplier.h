@@ -46,6 +46,8 @@ class Multiplier {
     F32Activations f32;
     E2M1Quantizer e2m1_quantizer;
     E2M1Activations e2m1;
+    BF16Rounder rounder;
+    BF16Activations bf16;
 
     bool serves(const Product& product) const;
   };

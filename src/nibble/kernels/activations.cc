@@ -92,6 +92,17 @@ Int8Activations Int8Quantizer::run(const WeightLayout& layout, const float* x, u
   return {codes, scales, corrections, sums, tokens, groups, padded};
 }
 
+BF16Activations BF16Rounder::run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride) {
+  const uint64_t padded = layout.padded_k();
+  auto* values = values_.get<uint16_t>(tokens * padded);
+  for (uint64_t t = 0; t < tokens; ++t) {
+    uint16_t* row = values + t * padded;
+    for (uint64_t c = 0; c < layout.k; ++c) row[c] = bf16_encode(x[t * stride + c]);
+    std::fill_n(row + layout.k, padded - layout.k, uint16_t{0});
+  }
+  return {values, tokens, padded};
+}
+
 F32Activations F32Padder::run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride,
                               ActivationRounding rounding) {
   const uint64_t padded = layout.padded_k();

@@ -61,6 +61,11 @@ struct Int8Activations {
   uint64_t tokens = 0, groups = 0, padded_k = 0;
 };
 
+struct BF16Activations {
+  const uint16_t* values = nullptr;  // (T, padded K), nearest even; columns beyond K are 0
+  uint64_t tokens = 0, padded_k = 0;
+};
+
 class Int8Quantizer {
  public:
   // x (tokens, K) rows `stride` floats apart. The result is valid until the next call; the same for every way of
@@ -71,6 +76,15 @@ class Int8Quantizer {
 
  private:
   ActivationBuffer codes_, scales_, corrections_, sums_;
+};
+
+class BF16Rounder {
+ public:
+  // As Int8Quantizer::run().
+  BF16Activations run(const WeightLayout& layout, const float* x, uint64_t tokens, uint64_t stride);
+
+ private:
+  ActivationBuffer values_;
 };
 
 class F32Padder {

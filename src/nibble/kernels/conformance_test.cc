@@ -35,6 +35,7 @@ struct Problem {
   Int8Quantizer quantizer;
   F32Padder padder;
   E2M1Quantizer e2m1_quantizer;
+  BF16Rounder rounder;
 
   Problem(const std::string& format, uint64_t n_, uint64_t k_, uint64_t tokens_, RngForTest* rng)
       : packed(format, n_, k_, rng), n(n_), k(k_), tokens(tokens_), x(tokens_ * k_) {
@@ -49,6 +50,7 @@ struct Problem {
     task.out_stride = n + 5;
     if (kind == ActivationKind::kF32) task.f32 = padder.run(packed.layout, x.data(), tokens, k);
     if (kind == ActivationKind::kInt8) task.int8 = quantizer.run(packed.layout, x.data(), tokens, k);
+    if (kind == ActivationKind::kBF16) task.bf16 = rounder.run(packed.layout, x.data(), tokens, k);
     if (kind == ActivationKind::kE2M1) task.e2m1 = e2m1_quantizer.run(packed.layout, x.data(), tokens, k);
     return task;
   }
@@ -119,7 +121,8 @@ TEST(Conformance, numbers_at_both_ends) {
       Problem problem(format, 16, small_k(format, 1), 3, &rng);
       for (uint64_t i = 0; i < problem.k; ++i) problem.x[problem.k + i] *= size;  // the second of three tokens
       for (const Kernel* kernel : kernels()) {
-        if (kernel->activations != ActivationKind::kF32 || !takes(*kernel, problem.packed.layout)) continue;
+        const bool floats = kernel->activations == ActivationKind::kF32 || kernel->activations == ActivationKind::kBF16;
+        if (!floats || !takes(*kernel, problem.packed.layout)) continue;
         SCOPED_TRACE(std::string(kernel->name) + ", " + format);
         const PanelTask task = problem.task(kernel->activations);
         const std::vector<float> wanted = problem.run(reference(kernel->activations), task);
@@ -163,7 +166,8 @@ TEST(Conformance, the_reference_is_near_float64) {
     Problem problem(format, 32, small_k(format, 4), 3, &rng);
     std::vector<float> weights(problem.n * problem.k);
     decode(problem.packed.encoded, weights);
-    for (const ActivationKind kind : {ActivationKind::kF32, ActivationKind::kInt8, ActivationKind::kE2M1}) {
+    for (const ActivationKind kind :
+         {ActivationKind::kF32, ActivationKind::kInt8, ActivationKind::kBF16, ActivationKind::kE2M1}) {
       const Kernel& kernel = reference(kind);
       if (!takes(kernel, problem.packed.layout)) continue;
       SCOPED_TRACE(format + ", " + std::string(activation_kind_name(kind)));
@@ -179,7 +183,9 @@ TEST(Conformance, the_reference_is_near_float64) {
           }
           // Half a step of the largest of 16 or 32 normal numbers is at most 4.5 / 254 of a typical one.
           // A four-bit float is off by up to a sixth of the largest.
+          // BF16 keeps eight bits.
           const double bound = kind == ActivationKind::kF32    ? 1e-6 * squares
+                               : kind == ActivationKind::kBF16 ? 0x1p-9 * squares
                                : kind == ActivationKind::kInt8 ? 0.02 * squares
                                                                : 0.3 * squares;
           ASSERT_NEAR(static_cast<double>(got[t * (problem.n + 5) + row]), exact, bound) << t << ", " << row;

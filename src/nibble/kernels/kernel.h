@@ -11,9 +11,9 @@
 
 namespace nibble {
 
-enum class ActivationKind : uint8_t { kF32, kInt8, kE2M1 };
+enum class ActivationKind : uint8_t { kF32, kInt8, kE2M1, kBF16 };
 
-std::string_view activation_kind_name(ActivationKind kind);  // "f32", "int8", "e2m1"
+std::string_view activation_kind_name(ActivationKind kind);  // "f32", "int8", "e2m1", "bf16"
 
 struct Kernel {
   std::string_view name;  // "avx512-vnni"

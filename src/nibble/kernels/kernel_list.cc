@@ -13,6 +13,9 @@ namespace nibble {
   ROW(kAvx512F32)           \
   ROW(kAvx2F32)             \
   ROW(kReferenceF32)        \
+  ROW(kAvx512BF16)          \
+  ROW(kAvx2BF16)            \
+  ROW(kReferenceBF16)       \
   ROW(kReferenceE2M1)       \
   ROW(kTensorCoreModel)
 // clang-format on

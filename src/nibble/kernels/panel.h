@@ -12,6 +12,9 @@
 //                         s times the sum of its codes
 //
 //   E2M1 activations      see cpu/reference/e2m1_panels.cc
+//   BF16 activations      of BF16 weights: p = fma'(x1, w1, p), then p = fma'(x0, w0, p) for each two columns, from 0;
+//                         acc = p + acc. fma' takes subnormal numbers for 0 and gives 0 for them, as the processors'
+//                         dot products of BF16 pairs do
 //
 // with q and s as in activations.h. Code values: E2M1 its value, INT4 code - 8, code - zero or, with minima, code; INT8
 // and floats themselves.
@@ -33,8 +36,9 @@ struct PanelTask {
   const uint32_t* rows = nullptr;  // row of the activations of each token; null: 0, 1, 2 …
   float* out = nullptr;            // (tokens, N): only the rows of these groups are written, none beyond N
   uint64_t out_stride = 0;         // floats
-  F32Activations f32;              // one of the three, as the kernel takes them
+  F32Activations f32;              // one of these, as the kernel takes them
   Int8Activations int8;
+  BF16Activations bf16;
   E2M1Activations e2m1;
 
   uint64_t row_of(uint64_t token) const { return rows == nullptr ? token : rows[token]; }

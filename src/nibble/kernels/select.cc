@@ -20,7 +20,8 @@ std::string why_not(const Kernel& kernel, const WeightLayout& layout, Activation
 
 }  // namespace
 
-ActivationKind activations_of(const WeightLayout& layout, ActivationKind of_integers) {
+ActivationKind activations_of(const WeightLayout& layout, ActivationKind of_integers, ActivationRounding rounding) {
+  if (rounding == ActivationRounding::kBF16 && layout.codes == CodeKind::kBF16) return ActivationKind::kBF16;
   if (of_integers == ActivationKind::kE2M1) {
     return e2m1_activation_format(layout).empty() ? ActivationKind::kF32 : ActivationKind::kE2M1;
   }

@@ -12,8 +12,10 @@
 namespace nibble {
 
 // The activations that weights of a layout meet: what the scheme says for integers, float32 for floats.
-// E2M1 activations are for blocks of four-bit floats alone; everything else meets float32 then.
-ActivationKind activations_of(const WeightLayout& layout, ActivationKind of_integers);
+// E2M1 activations are for blocks of four-bit floats alone; everything else meets float32 then. With `rounding` to BF16
+// weights in BF16 meet BF16.
+ActivationKind activations_of(const WeightLayout& layout, ActivationKind of_integers,
+                              ActivationRounding rounding = ActivationRounding::kNone);
 
 enum class Verdict : uint8_t { kChosen, kOk, kNo };
 

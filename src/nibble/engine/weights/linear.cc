@@ -82,7 +82,7 @@ uint64_t rows_at_a_time(const Weight& weight, const RowPick& pick) {
 }  // namespace
 
 void set_kernel(const Arithmetics& how, Linear* linear) {
-  linear->activations = activations_of(linear->matrix.layout, how.integer_activations);
+  linear->activations = activations_of(linear->matrix.layout, how.integer_activations, how.rounding);
   const bool rounded = how.rounding != ActivationRounding::kE4M3 || linear->matrix.layout.codes == CodeKind::kE4M3;
   linear->rounding = rounded ? how.rounding : ActivationRounding::kNone;
   const Kernel& kernel = choose_kernel(linear->matrix.layout, linear->activations, how.kernel);

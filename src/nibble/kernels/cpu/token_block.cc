@@ -68,6 +68,8 @@ uint64_t f32_run_bytes(const WeightLayout& layout) {
   return kWord * (layout.run_cols() + (layout.zero == ZeroPoint::kMin ? 1 : 0));
 }
 
+uint64_t bf16_run_bytes(const WeightLayout& layout) { return 2 * layout.run_cols(); }
+
 std::byte* token_block_memory(uint64_t bytes) {
   thread_local ActivationBuffer buffer;
   return buffer.get<std::byte>(bytes);
@@ -96,6 +98,14 @@ void interleave_int8(const PanelTask& task, const TokenBlock& block, std::byte* 
       std::memcpy(out, &product, kWord);
     }
   }
+}
+
+void interleave_bf16(const PanelTask& task, const TokenBlock& block, std::byte* out) {
+  const BF16Activations& x = task.bf16;
+  const std::byte* values[kMostLanes];
+  NIBBLE_CHECK(block.lanes <= kMostLanes);
+  find_rows(task, block, x.values, x.padded_k * sizeof(uint16_t), values);
+  place(values, x.padded_k / 2, block.lanes, out);
 }
 
 void interleave_f32(const PanelTask& task, const TokenBlock& block, float factor, std::byte* out) {

@@ -5,6 +5,7 @@
 //
 //   INT8      (columns / 4, L) words of four codes;  (L) sums to start from;  (L) scales;  with minima (L) products of
 //             scale and sum. The sums are Int8Activations::corrections, with zero points its sums.
+//   BF16      (columns / 2, L) words of two values
 //   float32   (columns, L) values times a power of two;  with minima (L) sums of the run
 #pragma once
 
@@ -29,9 +30,11 @@ uint64_t block_lanes(uint64_t tokens, uint64_t widest);
 // Bytes of a run and lane.
 uint64_t int8_run_bytes(const WeightLayout& layout);
 uint64_t f32_run_bytes(const WeightLayout& layout);
+uint64_t bf16_run_bytes(const WeightLayout& layout);
 
 // `out`: lanes · runs · bytes of a run, aligned to 64.
 void interleave_int8(const PanelTask& task, const TokenBlock& block, std::byte* out);
+void interleave_bf16(const PanelTask& task, const TokenBlock& block, std::byte* out);
 void interleave_f32(const PanelTask& task, const TokenBlock& block, float factor, std::byte* out);
 
 // Memory of this thread that the blocks of a panel lie in, `bytes` of any content; valid until the next call.

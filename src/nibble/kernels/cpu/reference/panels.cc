@@ -17,6 +17,18 @@ float run_f32(const TileView& tile, uint64_t lane, uint64_t begin, uint64_t cols
   return even + odd;
 }
 
+// fma'() of panel.h.
+float flushed(float x) { return std::abs(x) < 0x1p-126F ? std::copysign(0.0F, x) : x; }
+
+float run_bf16(const TileView& tile, uint64_t lane, uint64_t begin, uint64_t cols, const uint16_t* x) {
+  const auto multiply_add = [&](uint64_t c, float sum) {
+    return flushed(std::fma(flushed(bf16_decode(x[c])), flushed(tile.value(lane, begin + c)), sum));
+  };
+  float sum = 0;
+  for (uint64_t c = 0; c < cols; c += 2) sum = multiply_add(c, multiply_add(c + 1, sum));
+  return sum;
+}
+
 // The integer that `value` times a power of two is: E2M1 doubled.
 int64_t weight_integer(const TileView& tile, const WeightLayout& layout, uint64_t lane, uint64_t col) {
   return static_cast<int64_t>(tile.value(lane, col) * (layout.codes == CodeKind::kE2M1 ? 2.0F : 1.0F));
@@ -49,6 +61,8 @@ float element(const PanelTask& task, uint64_t group, uint64_t lane, uint64_t row
         if (layout.zero == ZeroPoint::kMin) {
           acc = std::fma(tile.min(lane), task.f32.run_sums[row * task.f32.runs + index], acc);
         }
+      } else if constexpr (kKind == ActivationKind::kBF16) {
+        acc = run_bf16(tile, lane, begin, run, task.bf16.values + row * task.bf16.padded_k + column) + acc;
       } else {
         const int8_t* codes = task.int8.codes + row * task.int8.padded_k + column;
         const float factor = task.int8.scales[row * task.int8.groups + index];
@@ -80,12 +94,19 @@ std::string no_integers(const WeightLayout& layout) {
   return layout.has_integers() ? "" : "weights are floats: their products with INT8 are no integers";
 }
 Panel panel_f32(const WeightLayout&) { return panel<ActivationKind::kF32>; }
+std::string bf16_alone(const WeightLayout& layout) {
+  return layout.codes == CodeKind::kBF16 ? "" : "it takes BF16 weights";
+}
+Panel panel_bf16(const WeightLayout& layout) {
+  return layout.codes == CodeKind::kBF16 ? panel<ActivationKind::kBF16> : nullptr;
+}
 Panel panel_int8(const WeightLayout& layout) { return layout.has_integers() ? panel<ActivationKind::kInt8> : nullptr; }
 
 }  // namespace
 
-extern const Kernel kReferenceF32, kReferenceInt8;
+extern const Kernel kReferenceF32, kReferenceInt8, kReferenceBF16;
 const Kernel kReferenceF32 = {"reference", ActivationKind::kF32, 0.01, nothing_lacks, panel_f32, nothing};
 const Kernel kReferenceInt8 = {"reference", ActivationKind::kInt8, 0.01, nothing_lacks, panel_int8, no_integers};
+const Kernel kReferenceBF16 = {"reference", ActivationKind::kBF16, 0.01, nothing_lacks, panel_bf16, bf16_alone};
 
 }  // namespace nibble
