@@ -6,6 +6,7 @@
 
 #include "nibble/base/check.h"
 #include "nibble/base/error.h"
+#include "nibble/kernels/cpu/interleave_words.h"
 #include "nibble/numerics/decode.h"
 
 namespace nibble {
@@ -27,33 +28,65 @@ void check_scale(float value) {
   }
 }
 
-// Everything of one row that lies in tiles.
-void pack_row(const WeightLayout& layout, const EncodedView& in, uint64_t row, uint64_t lane, std::byte* tiles) {
-  const Format& format = *in.format;
-  const std::byte* codes = in.codes + row * format.code_row_bytes(in.cols);
-  const uint64_t row_bytes = format.code_row_bytes(in.cols);
-  const uint64_t tile_row_bytes = layout.code_bytes() / kRowGroup;
-  const uint64_t scale_bytes = scale_type_bytes(layout.scale);
-  const uint64_t scale_cols = layout.scale == ScaleType::kNone ? 0 : format.scale_cols(in.cols);
-  for (uint64_t t = 0; t < layout.tiles(); ++t) {
-    std::byte* tile = tiles + t * layout.tile_bytes();
-    const uint64_t scale_col = format.block_cols == 0 ? 0 : t;  // a row's only scale is repeated
-    if (scale_cols != 0) {
-      const std::byte* scale = in.scales + (row * scale_cols + scale_col) * scale_bytes;
-      check_scale(scale_value(layout.scale, scale));
-      std::memcpy(tile + lane * scale_bytes, scale, scale_bytes);
+// Everything of row groups that lies in tiles.
+class TilePacker {
+ public:
+  TilePacker(const WeightLayout& layout, const EncodedView& in)
+      : layout_(layout),
+        in_(in),
+        row_bytes_(in.format->code_row_bytes(in.cols)),
+        tile_bytes_(layout.tile_bytes()),
+        tile_row_bytes_(layout.code_bytes() / kRowGroup),
+        scale_bytes_(scale_type_bytes(layout.scale)),
+        scale_cols_(layout.scale == ScaleType::kNone ? 0 : in.format->scale_cols(in.cols)),
+        zeros_at_(layout.scale_bytes()),
+        codes_at_(zeros_at_ + layout.zero_bytes()) {}
+
+  // Rows [first, first + count) of the view.
+  void pack(uint64_t first, uint64_t count, std::byte* tiles) const {
+    const std::byte* rows[kRowGroup];
+    for (uint64_t lane = 0; lane < count; ++lane) rows[lane] = in_.codes + (first + lane) * row_bytes_;
+    for (uint64_t t = 0, end = layout_.tiles(); t < end; ++t, tiles += tile_bytes_) {
+      const uint64_t scale_col = in_.format->block_cols == 0 ? 0 : t;  // a row's only scale is repeated
+      for (uint64_t lane = 0; lane < count; ++lane) pack_lane((first + lane) * scale_cols_ + scale_col, lane, tiles);
+      pack_codes(rows, count, std::min(tile_row_bytes_, row_bytes_ - t * tile_row_bytes_), tiles + codes_at_);
+      for (uint64_t lane = 0; lane < count; ++lane) rows[lane] += tile_row_bytes_;
     }
-    std::byte* zeros = tile + layout.scale_bytes();
-    const uint64_t block = row * scale_cols + scale_col;
-    if (layout.zero == ZeroPoint::kCode) zeros[lane] = static_cast<std::byte>(in.zeros[block]);
-    if (layout.zero == ZeroPoint::kMin) std::memcpy(zeros + lane * sizeof(float), in.mins + block, sizeof(float));
-    std::byte* out = tile + layout.scale_bytes() + layout.zero_bytes();
-    const uint64_t from = t * tile_row_bytes;
-    const uint64_t bytes = std::min(tile_row_bytes, row_bytes - from);
-    const bool pairs = layout.codes == CodeKind::kE4M3;
-    pairs ? place_lanes<2>(codes + from, bytes, lane, out) : place_lanes<4>(codes + from, bytes, lane, out);
   }
-}
+
+ private:
+  // Scale and zero point of a block.
+  void pack_lane(uint64_t block, uint64_t lane, std::byte* tile) const {
+    if (scale_cols_ != 0) {
+      const std::byte* scale = in_.scales + block * scale_bytes_;
+      check_scale(scale_value(layout_.scale, scale));
+      std::memcpy(tile + lane * scale_bytes_, scale, scale_bytes_);
+    }
+    std::byte* zeros = tile + zeros_at_;
+    if (layout_.zero == ZeroPoint::kCode) zeros[lane] = static_cast<std::byte>(in_.zeros[block]);
+    if (layout_.zero == ZeroPoint::kMin) std::memcpy(zeros + lane * sizeof(float), in_.mins + block, sizeof(float));
+  }
+
+  void pack_codes(const std::byte* const* rows, uint64_t count, uint64_t bytes, std::byte* out) const {
+    const bool pairs = layout_.codes == CodeKind::kE4M3;
+    if (count == kRowGroup && bytes == tile_row_bytes_) {
+      const uint64_t words = bytes / kWordBytes;
+      if (pairs) return interleave_half_words(rows, words, out);
+      for (uint64_t lane = 0; lane < kRowGroup; lane += 4) {
+        interleave_four_words(rows + lane, words, kRowGroup, out + lane * kWordBytes);
+      }
+      return;
+    }
+    for (uint64_t lane = 0; lane < count; ++lane) {
+      pairs ? place_lanes<2>(rows[lane], bytes, lane, out) : place_lanes<4>(rows[lane], bytes, lane, out);
+    }
+  }
+
+  // Asked for once: there are as many tiles as a model has weights, nearly.
+  const WeightLayout& layout_;
+  const EncodedView& in_;
+  uint64_t row_bytes_, tile_bytes_, tile_row_bytes_, scale_bytes_, scale_cols_, zeros_at_, codes_at_;
+};
 
 // Scales apart of one row group, from the rows of scales that its rows share.
 void pack_apart(const WeightLayout& layout, const EncodedView& in, uint64_t first_row, float* out) {
@@ -84,13 +117,14 @@ void pack_rows(const WeightLayout& layout, const EncodedView& rows, uint64_t row
   NIBBLE_CHECK(rows.column_group == nullptr);
   NIBBLE_CHECK(row_begin % kRowGroup == 0 && rows.cols == layout.k && row_begin + rows.rows <= layout.n);
   NIBBLE_CHECK(rows.rows % kRowGroup == 0 || row_begin + rows.rows == layout.n);
+  const TilePacker packer(layout, rows);
   for (uint64_t first = 0; first < rows.rows; first += kRowGroup) {
     const uint64_t group = (row_begin + first) / kRowGroup;
     std::byte* tiles = matrix + group * layout.row_group_bytes();
     const uint64_t count = std::min(kRowGroup, rows.rows - first);
     const bool partial = count < kRowGroup || layout.k % layout.tile_cols != 0;
     if (partial) std::memset(tiles, 0, layout.row_group_bytes());
-    for (uint64_t lane = 0; lane < count; ++lane) pack_row(layout, rows, first + lane, lane, tiles);
+    packer.pack(first, count, tiles);
     if (layout.apart_cols != 0) {
       auto* apart = reinterpret_cast<float*>(matrix + layout.apart_offset()) + group * layout.apart_scales();
       pack_apart(layout, rows, first, apart);

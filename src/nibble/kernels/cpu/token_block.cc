@@ -2,47 +2,20 @@
 
 #include <cstring>
 
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
-
 #include "nibble/base/check.h"
 #include "nibble/kernels/activations.h"
+#include "nibble/kernels/cpu/interleave_words.h"
 
 namespace nibble {
 namespace {
 
-constexpr uint64_t kWord = 4;  // bytes
+constexpr uint64_t kWord = kWordBytes;
 constexpr uint64_t kMostLanes = 16;
-
-// Words of four tokens to (words, lanes): a transposition, four by four.
-void place_four(const std::byte* const* from, uint64_t words, uint64_t lanes, std::byte* out) {
-  uint64_t w = 0;
-#if defined(__SSE2__)
-  const auto load = [&](uint64_t t) {
-    return _mm_castsi128_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from[t] + w * kWord)));
-  };
-  for (; w + 4 <= words; w += 4) {
-    __m128 rows[4] = {load(0), load(1), load(2), load(3)};
-    _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
-    for (uint64_t i = 0; i < 4; ++i) {
-      _mm_storeu_ps(reinterpret_cast<float*>(out + (w + i) * lanes * kWord), rows[i]);
-    }
-  }
-#endif
-  for (; w < words; ++w) {
-    for (uint64_t t = 0; t < 4; ++t) std::memcpy(out + (w * lanes + t) * kWord, from[t] + w * kWord, kWord);
-  }
-}
 
 // `words` words from where each lane's token is, which moves on.
 void place(const std::byte** from, uint64_t words, uint64_t lanes, std::byte* out) {
-  uint64_t lane = 0;
-  for (; lane + 4 <= lanes; lane += 4) place_four(from + lane, words, lanes, out + lane * kWord);
-  for (; lane < lanes; ++lane) {
-    for (uint64_t w = 0; w < words; ++w) std::memcpy(out + (w * lanes + lane) * kWord, from[lane] + w * kWord, kWord);
-  }
-  for (lane = 0; lane < lanes; ++lane) from[lane] += words * kWord;
+  interleave_words(from, words, lanes, out);
+  for (uint64_t lane = 0; lane < lanes; ++lane) from[lane] += words * kWord;
 }
 
 // Where each lane's row of an array begins that has `row_bytes` a token.
