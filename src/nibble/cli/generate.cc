@@ -168,11 +168,14 @@ int run_generate(GenerateArgs args, const CommonOptions& common) {
   check_tokens(model.spec, prompt);
   check_memory(args.model, resident_bytes(checkpoint, model), machine_info().available_bytes);
   if (!args.ignore_end) args.options.end_tokens = end_tokens(checkpoint);
-  ThreadPool pool(common.thread_count());
-  Engine engine(checkpoint, model, engine_options(args), &pool);
-  const Generated result = generate(&engine, tokenizer.get(), prompt, args.options, [&](std::string_view text) {
-    if (!common.json) print_out(std::string(text));
-  });
+  Generated result;
+  {  // The weights are gone before the machine is measured, which takes memory of its own.
+    ThreadPool pool(common.thread_count());
+    Engine engine(checkpoint, model, engine_options(args), &pool);
+    result = generate(&engine, tokenizer.get(), prompt, args.options, [&](std::string_view text) {
+      if (!common.json) print_out(std::string(text));
+    });
+  }
   const Figures figures = measure(model, args, common.thread_count());
   if (common.json) {
     print_json(result_json(result, figures));
