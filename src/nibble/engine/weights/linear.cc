@@ -96,19 +96,18 @@ WeightLayout layout_of(const Checkpoint& checkpoint, const Weight& weight, uint6
   return *choice.layout;
 }
 
-Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const RowPick& pick, const Arithmetics& how,
-                   ThreadPool* pool) {
+Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const RowPick& pick, const LoadOptions& how) {
   const Format format = multiplied_format(weight.format);
   const WeightLayout layout = layout_of(checkpoint, weight, pick.count);
   if (pick.stride != 1 && !scales_belong_to_rows(format)) {
     throw refuse(checkpoint, weight, "its rows alternate between two matrices and share scales");
   }
   Linear linear;
-  linear.storage = AlignedBytes(layout.bytes());
+  linear.storage = how.slab->take(layout.bytes());
   linear.matrix = {layout, linear.storage.data(), 1};
   const uint64_t step = rows_at_a_time(weight, pick);
   const uint64_t chunks = ceil_div(pick.count, step);
-  pool->run(chunks, [&](uint64_t i) {
+  how.pool->run(chunks, [&](uint64_t i) {
     const uint64_t first = i * step, count = std::min(step, pick.count - first);
     const EncodedMatrix rows = in_format(read_picked(checkpoint, weight, pick, first, count), format);
     if (!rows.column_group.empty()) throw refuse(checkpoint, weight, "its columns are grouped out of order");
@@ -119,15 +118,15 @@ Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const Row
       throw error.file(file_of(checkpoint, weight)).tensor(weight.name);
     }
   });
-  set_kernel(how, &linear);
+  set_kernel(how.arithmetic, &linear);
   return linear;
 }
 
-Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const Arithmetics& how, ThreadPool* pool) {
-  return load_linear(checkpoint, weight, {0, 0, 1, weight.rows()}, how, pool);
+Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const LoadOptions& how) {
+  return load_linear(checkpoint, weight, {0, 0, 1, weight.rows()}, how);
 }
 
-Linear make_linear(const std::vector<float>& values, uint64_t rows, uint64_t cols, const Arithmetics& how) {
+Linear make_linear(const std::vector<float>& values, uint64_t rows, uint64_t cols, const LoadOptions& how) {
   const bool narrow = std::all_of(values.begin(), values.end(), [](float v) { return bf16_round(v) == v; });
   const Format format = parse_format(narrow ? "bf16" : "f32");
   Linear linear;
@@ -135,10 +134,10 @@ Linear make_linear(const std::vector<float>& values, uint64_t rows, uint64_t col
   EncodedMatrix matrix = EncodedMatrix::make_unfilled(format, rows, cols);
   const DenseView dense{reinterpret_cast<const std::byte*>(values.data()), Element::kF32, rows, cols, cols * 4};
   convert(dense, format.element, matrix.codes.data());
-  linear.storage = AlignedBytes(layout.bytes());
+  linear.storage = how.slab->take(layout.bytes());
   linear.matrix = {layout, linear.storage.data(), 1};
   pack_rows(layout, matrix.view(), 0, linear.storage.data());
-  set_kernel(how, &linear);
+  set_kernel(how.arithmetic, &linear);
   return linear;
 }
 

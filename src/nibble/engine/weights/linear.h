@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nibble/base/aligned_bytes.h"
+#include "nibble/base/slab.h"
 #include "nibble/base/thread_pool.h"
 #include "nibble/checkpoint/weight_table.h"
 #include "nibble/kernels/kernel.h"
@@ -23,7 +23,7 @@ struct Arithmetics {
 };
 
 struct Linear {
-  AlignedBytes storage;
+  SharedBytes storage;
   ResidentMatrix matrix;  // data inside storage
   Panel panel = nullptr;
   ActivationKind activations = ActivationKind::kF32;
@@ -45,13 +45,20 @@ struct RowPick {
   uint64_t slice = 0, begin = 0, stride = 1, count = 0;
 };
 
-// Reads, packs and chooses a kernel; on all threads of the pool. Errors as layout_of().
-Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const RowPick& pick, const Arithmetics& how,
-                   ThreadPool* pool);
+// How weights are loaded, and where to.
+struct LoadOptions {
+  Arithmetics arithmetic;
+  ThreadPool* pool = nullptr;
+  Slab* slab = nullptr;
+};
+
+// Reads, packs and chooses a kernel; on all threads of the pool. Errors as layout_of(). May be called by several
+// threads.
+Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const RowPick& pick, const LoadOptions& how);
 // The whole weight, a matrix.
-Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const Arithmetics& how, ThreadPool* pool);
+Linear load_linear(const Checkpoint& checkpoint, const Weight& weight, const LoadOptions& how);
 // A matrix of float32 values (N, K) of our own making, kept in 16 bits where all of them are exact there.
-Linear make_linear(const std::vector<float>& values, uint64_t rows, uint64_t cols, const Arithmetics& how);
+Linear make_linear(const std::vector<float>& values, uint64_t rows, uint64_t cols, const LoadOptions& how);
 
 // Chooses the kernel of a matrix that is packed already.
 void set_kernel(const Arithmetics& how, Linear* linear);

@@ -57,7 +57,7 @@ std::vector<float> WeightLoader::vector_if_there(const std::string& name) const 
 }
 
 Linear WeightLoader::linear(const std::string& module) const {
-  Linear loaded = load_linear(*checkpoint_, need(module + ".weight"), how_, pool_);
+  Linear loaded = load_linear(*checkpoint_, need(module + ".weight"), options());
   loaded.bias = vector_if_there(module + ".bias");
   return loaded;
 }
@@ -100,8 +100,8 @@ MlaWeights WeightLoader::mla(uint64_t index) const {
     for (uint64_t r = 0; r < nope; ++r) {
       for (uint64_t c = 0; c < rank; ++c) turned[c * nope + r] = rows[r * rank + c];
     }
-    weights.key_up.push_back(make_linear(turned, rank, nope, how_));
-    weights.value_up.push_back(make_linear({rows + nope * rank, rows + (nope + wide) * rank}, wide, rank, how_));
+    weights.key_up.push_back(make_linear(turned, rank, nope, options()));
+    weights.value_up.push_back(make_linear({rows + nope * rank, rows + (nope + wide) * rank}, wide, rank, options()));
   }
   return weights;
 }
@@ -117,7 +117,7 @@ Linear WeightLoader::expert_matrix(int32_t layer, uint64_t expert, Projection pr
   const std::string& name = is_gate ? names.gate : is_up ? names.up : names.down;
   const std::string& bias_name = is_gate ? names.gate_bias : is_up ? names.up_bias : names.down_bias;
   if (find(name) != nullptr) {
-    Linear loaded = load_linear(*checkpoint_, need(name), how_, pool_);
+    Linear loaded = load_linear(*checkpoint_, need(name), options());
     if (!bias_name.empty()) loaded.bias = vector_if_there(bias_name);
     return loaded;
   }
@@ -131,7 +131,7 @@ Linear WeightLoader::expert_matrix(int32_t layer, uint64_t expert, Projection pr
     pick.stride = interleaved ? 2 : 1;
     pick.begin = is_gate ? 0 : interleaved ? 1 : pick.count;
   }
-  Linear loaded = load_linear(*checkpoint_, stack, pick, how_, pool_);
+  Linear loaded = load_linear(*checkpoint_, stack, pick, options());
   const std::vector<float> biases = vector_if_there(fused_bias_name(spec(), layer, stored));
   if (!biases.empty()) {
     loaded.bias.resize(pick.count);
@@ -168,8 +168,8 @@ MoeWeights WeightLoader::moe(uint64_t index) const {
   for (const std::string& block : {module, prefix + spec().expert_naming.block}) {
     if (weights.correction.empty()) weights.correction = vector_if_there(block + ".e_score_correction_bias");
   }
-  weights.experts.reserve(spec().experts);
-  for (uint64_t e = 0; e < spec().experts; ++e) weights.experts.push_back(expert(layer, e));
+  weights.experts.resize(spec().experts);
+  pool_->run(spec().experts, [&](uint64_t e) { weights.experts[e] = expert(layer, e); });
   if (spec().shared_intermediate != 0) {
     for (const std::string block : {"mlp.shared_experts", "mlp.shared_expert"}) {
       if (find(prefix + block + ".down_proj.weight") != nullptr) weights.shared = mlp(prefix + block);
@@ -183,6 +183,7 @@ MoeWeights WeightLoader::moe(uint64_t index) const {
 }
 
 LayerWeights WeightLoader::layer(uint64_t index) const {
+  slab_.start_anew();  // layers that are streamed go one by one
   const std::string prefix = spec().layer_prefix(static_cast<int32_t>(index));
   LayerWeights weights;
   weights.input_norm = vector(prefix + "input_layernorm.weight");
@@ -209,7 +210,7 @@ bool WeightLoader::tied() const { return first_of(-1, Role::kHead, 2, spec().voc
 
 Linear WeightLoader::head() const {
   const std::string name = first_of(-1, Role::kHead, 2, spec().vocabulary);
-  return name.empty() ? embedding() : load_linear(*checkpoint_, need(name), how_, pool_);
+  return name.empty() ? embedding() : load_linear(*checkpoint_, need(name), options());
 }
 
 }  // namespace nibble

@@ -79,10 +79,13 @@ class WeightLoader {
   Linear expert_matrix(int32_t layer, uint64_t expert, Projection projection) const;
   std::string first_of(int32_t layer, Role role, size_t rank, uint64_t rows) const;
 
+  LoadOptions options() const { return {how_, pool_, &slab_}; }
+
   const Checkpoint* checkpoint_;
   const Model* model_;
   Arithmetics how_;
   ThreadPool* pool_;
+  mutable Slab slab_;
 };
 
 }  // namespace nibble
