@@ -9,6 +9,7 @@
 #include <string>
 
 #include "nibble/base/error.h"
+#include "nibble/base/strings.h"
 
 namespace nibble {
 namespace {
@@ -21,6 +22,21 @@ Isa detected_isa() {
                       __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
                       __builtin_cpu_supports("avx512vbmi") != 0;
   return avx512 ? Isa::kAvx512 : Isa::kAvx2;
+}
+
+bool taken_away(std::string_view extension) {
+  const char* list = std::getenv("NIBBLE_WITHOUT");
+  if (list == nullptr || *list == 0) return false;
+  bool found = false;
+  for (const std::string_view word : split(list, ',')) {
+    if (word != "vnni" && word != "bf16" && word != "amx") {
+      throw Error("NIBBLE_WITHOUT names no extension")
+          .value("NIBBLE_WITHOUT", std::string(list))
+          .way_out("a list of vnni, bf16 and amx, with commas between them");
+    }
+    found = found || word == extension;
+  }
+  return found;
 }
 
 }  // namespace
@@ -40,12 +56,17 @@ Isa best_isa() {
 bool has_avx_vnni() {
   // __builtin_cpu_supports of g++ 12 does not know it: leaf 7, sub-leaf 1, EAX bit 4.
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return best_isa() >= Isa::kAvx2 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & (1U << 4)) != 0;
+  return !taken_away("vnni") && best_isa() >= Isa::kAvx2 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 &&
+         (eax & (1U << 4)) != 0;
 }
 
-bool has_avx512_vnni() { return best_isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0; }
+bool has_avx512_vnni() {
+  return !taken_away("vnni") && best_isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0;
+}
 
-bool has_avx512_bf16() { return best_isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0; }
+bool has_avx512_bf16() {
+  return !taken_away("bf16") && best_isa() == Isa::kAvx512 && __builtin_cpu_supports("avx512bf16") != 0;
+}
 
 bool has_amx_int8() {
   // Leaf 7, EDX: bit 24 AMX-TILE, bit 25 AMX-INT8. The kernel saves tiles only for those who asked (since Linux 5.16).
@@ -56,7 +77,7 @@ bool has_amx_int8() {
     if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & kTileAndInt8) != kTileAndInt8) return false;
     return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   }();
-  return granted && has_avx512_vnni();
+  return !taken_away("amx") && granted && has_avx512_vnni();
 }
 
 std::string_view isa_name(Isa isa) {

@@ -1,5 +1,6 @@
 // Which instruction sets this processor has and the operating system lets us use. The environment variable NIBBLE_ISA
-// (`scalar`, `avx2`, `avx512`) lowers the answer, so that every path can be tested and compared on one machine.
+// (`scalar`, `avx2`, `avx512`) lowers the answer, and NIBBLE_WITHOUT (a list of `vnni`, `bf16`, `amx`) takes single
+// extensions away, so that every path can be tested and compared on one machine. Error for other words in either.
 #pragma once
 
 #include <string_view>

@@ -17,19 +17,24 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Sets NIBBLE_ISA for one test and puts it back.
-class ScopedIsa {
+// Sets an environment variable for one test and puts it back.
+class ScopedVariable {
  public:
-  explicit ScopedIsa(const char* value) {
-    if (const char* before = std::getenv("NIBBLE_ISA")) before_ = before;
-    value == nullptr ? ::unsetenv("NIBBLE_ISA") : ::setenv("NIBBLE_ISA", value, 1);
+  ScopedVariable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
   }
-  ~ScopedIsa() { before_ ? ::setenv("NIBBLE_ISA", before_->c_str(), 1) : ::unsetenv("NIBBLE_ISA"); }
-  ScopedIsa(const ScopedIsa&) = delete;
-  ScopedIsa& operator=(const ScopedIsa&) = delete;
+  ~ScopedVariable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
 
  private:
+  const char* name_;
   std::optional<std::string> before_;
+};
+
+struct ScopedIsa : ScopedVariable {
+  explicit ScopedIsa(const char* value) : ScopedVariable("NIBBLE_ISA", value) {}
 };
 
 TEST(CpuFeatures, TheKernelSaysTheSame) {
@@ -69,6 +74,34 @@ TEST(CpuFeatures, UnknownNamesAreRefused) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr("NIBBLE_ISA"), HasSubstr("scalar, avx2 or avx512")));
     }
   }
+}
+
+TEST(CpuFeatures, C108_extensions_are_taken_away_one_by_one) {
+  const ScopedIsa unset(nullptr);
+  bool vnni = false, avx_vnni = false, bf16 = false;
+  {
+    const ScopedVariable all("NIBBLE_WITHOUT", "");
+    vnni = has_avx512_vnni();
+    avx_vnni = has_avx_vnni();
+    bf16 = has_avx512_bf16();
+  }
+  {
+    const ScopedVariable without("NIBBLE_WITHOUT", "amx,vnni");
+    EXPECT_FALSE(has_avx512_vnni());
+    EXPECT_FALSE(has_avx_vnni());
+    EXPECT_FALSE(has_amx_int8());
+    EXPECT_EQ(has_avx512_bf16(), bf16);
+  }
+  const ScopedVariable without("NIBBLE_WITHOUT", "bf16");
+  EXPECT_FALSE(has_avx512_bf16());
+  EXPECT_EQ(has_avx512_vnni(), vnni);
+  EXPECT_EQ(has_avx_vnni(), avx_vnni);
+}
+
+TEST(CpuFeatures, UnknownExtensionsAreRefused) {
+  const ScopedIsa unset(nullptr);
+  const ScopedVariable without("NIBBLE_WITHOUT", "vnni,sse9");
+  EXPECT_THROW(has_avx512_vnni(), Error);
 }
 
 }  // namespace

@@ -1,10 +1,7 @@
 #include "nibble/base/parallel.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -12,25 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "nibble/base/cgroup.h"
 #include "nibble/base/log.h"
+#include "nibble/base/thread_choice.h"
 
 namespace nibble {
-namespace {
-
-constexpr int kMostProcessors = 1 << 16;
-
-// The kernel refuses a mask that is too small for the machine, and cpu_set_t ends at 1,024.
-int processors_in_mask() {
-  for (int size = CPU_SETSIZE; size <= kMostProcessors; size *= 2) {
-    std::vector<cpu_set_t> mask(static_cast<size_t>(size / CPU_SETSIZE));
-    const size_t bytes = mask.size() * sizeof(cpu_set_t);
-    if (sched_getaffinity(0, bytes, mask.data()) == 0) return CPU_COUNT_S(bytes, mask.data());
-  }
-  return 1;
-}
-
-}  // namespace
 
 void parallel_for(uint64_t count, int threads, const std::function<void(uint64_t)>& body) {
   std::atomic<uint64_t> next{0};
@@ -66,10 +48,6 @@ void parallel_for(uint64_t count, int threads, const std::function<void(uint64_t
   if (failure) std::rethrow_exception(failure);
 }
 
-int default_threads() {
-  const int processors = std::max(1, processors_in_mask());
-  const auto quota = cpu_quota();
-  return quota && *quota < processors ? std::max(1, static_cast<int>(std::ceil(*quota))) : processors;
-}
+int default_threads() { return choose_threads(processors_in_mask()).threads; }
 
 }  // namespace nibble

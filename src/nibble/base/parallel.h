@@ -14,8 +14,7 @@ namespace nibble {
 
 void parallel_for(uint64_t count, int threads, const std::function<void(uint64_t index)>& body);
 
-// Processors that this process may use, at least 1: those of its affinity mask, or fewer where a control group gives it
-// less time than that (base/cgroup.h).
+// Cores that this process may use, at least 1 (base/thread_choice.h).
 int default_threads();
 
 }  // namespace nibble

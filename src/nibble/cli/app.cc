@@ -65,7 +65,7 @@ void add_common(CLI::App& app, CommonOptions& common) {
   app.add_flag("--json", common.json, "one JSON object on standard output, nothing else there");
   app.add_flag("--quiet", common.quiet, "no progress and no notes");
   app.add_flag("--no-color", common.no_color, "no colours on the terminal");
-  app.add_option("--threads", common.threads, "threads to use (default: the processors this process may use)")
+  app.add_option("--threads", common.threads, "threads to use (default: the cores this process may use)")
       ->check(CLI::Range(1, 4096))
       ->type_name("N");
 }
