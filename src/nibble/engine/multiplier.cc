@@ -39,6 +39,7 @@ const Multiplier::Prepared& Multiplier::prepare(const Product& product) {
 void Multiplier::run(std::span<const Product> products) {
   used_ = 0;
   jobs_.clear();
+  OpWork work;
   for (const Product& product : products) {
     if (product.tokens == 0) continue;
     const Prepared& activations = prepare(product);
@@ -53,7 +54,9 @@ void Multiplier::run(std::span<const Product> products) {
     task.int8 = activations.int8;
     task.e2m1 = activations.e2m1;
     jobs_.push_back({product.weights->panel, task});
+    work += product_work(task.weights->layout, product.weights->activations, product.tokens);
   }
+  if (log_ != nullptr) log_->push_back(work);
   run_panels(jobs_, pool_);
   const VectorLoops& loops = vector_loops();
   for (const Product& product : products) {

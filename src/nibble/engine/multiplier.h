@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nibble/engine/weights/linear.h"
+#include "nibble/engine/work.h"
 #include "nibble/kernels/run_panels.h"
 
 namespace nibble {
@@ -27,6 +28,9 @@ class Multiplier {
  public:
   explicit Multiplier(ThreadPool* pool) : pool_(pool) {}
   ThreadPool* pool() const { return pool_; }
+
+  // Each run() from now on appends one step to `log`; null: none does. The log must outlive the multiplier.
+  void set_log(std::vector<OpWork>* log) { log_ = log; }
 
   // Outputs must not overlap one another or inputs.
   void run(std::span<const Product> products);
@@ -54,6 +58,7 @@ class Multiplier {
   std::vector<std::unique_ptr<Prepared>> prepared_;  // memory of earlier calls
   size_t used_ = 0;                                  // of this call
   std::vector<PanelJob> jobs_;
+  std::vector<OpWork>* log_ = nullptr;
 };
 
 }  // namespace nibble
