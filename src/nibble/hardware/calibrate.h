@@ -16,6 +16,7 @@ struct CalibrateOptions {
   uint64_t max_bytes = uint64_t{1} << 30;  // of memory, and of the file; at most a quarter of what is available
   Path folder = {};                        // whose disk is measured; empty: none is
   int threads = 0;                         // 0: default_threads()
+  uint64_t least_bytes = 0;                // of memory, however long it takes; as far as max_bytes allows
 };
 
 // A device of kind kCpu whose `sources` say how each figure was measured, or why it was not. Its peaks are the highest

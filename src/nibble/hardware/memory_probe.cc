@@ -24,10 +24,12 @@ constexpr int kPasses = 4;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Memory that has pages of its own, huge ones if the system gives them, filled while `seconds` last.
+// Memory that has pages of its own, huge ones if the system gives them, filled while `seconds` last, and as far as
+// `least` bytes.
 class FilledMemory {
  public:
-  FilledMemory(uint64_t most, double seconds, int threads) : memory_(std::aligned_alloc(kProbePage, most)) {
+  FilledMemory(uint64_t most, uint64_t least, double seconds, int threads)
+      : memory_(std::aligned_alloc(kProbePage, most)) {
     if (memory_ == nullptr) throw std::bad_alloc();
     ::madvise(memory_.get(), most, MADV_HUGEPAGE);  // a hint
     const auto start = Clock::now();
@@ -40,7 +42,7 @@ class FilledMemory {
         std::memset(from + i * kProbePage, 0x5A, std::min(kProbePage, piece - i * kProbePage));
       });
       bytes_ += piece;
-    } while (bytes_ < most && seconds_since(start) < seconds / 2);
+    } while (bytes_ < most && (bytes_ < least || seconds_since(start) < seconds / 2));
   }
 
   uint64_t bytes() const { return bytes_; }
@@ -64,9 +66,10 @@ struct alignas(64) Cursor {
 
 }  // namespace
 
-MemoryRate memory_read_rate(const Probes& probes, uint64_t max_bytes, double seconds, int threads) {
+MemoryRate memory_read_rate(const Probes& probes, uint64_t max_bytes, double seconds, int threads,
+                            uint64_t least_bytes) {
   const auto start = Clock::now();
-  const FilledMemory memory(max_bytes, seconds / 2, threads);
+  const FilledMemory memory(max_bytes, least_bytes, seconds / 2, threads);
   const int readers = static_cast<int>(std::min(static_cast<uint64_t>(threads), memory.bytes() / kReadStep));
   const uint64_t part = memory.bytes() / static_cast<uint64_t>(readers) / kReadStep * kReadStep;
   std::vector<Cursor> cursors(static_cast<size_t>(readers));
