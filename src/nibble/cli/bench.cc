@@ -9,9 +9,10 @@
 #include "nibble/base/log.h"
 #include "nibble/base/strings.h"
 #include "nibble/base/table.h"
-#include "nibble/cli/bench_op.h"
+#include "nibble/cli/bench_kinds.h"
 #include "nibble/cli/bench_perplexity.h"
 #include "nibble/cli/commands.h"
+#include "nibble/engine/scheme.h"
 #include "nibble/hardware/calibrate.h"
 
 namespace nibble {
@@ -21,7 +22,8 @@ struct BenchArgs {
   bool calibrate = false;
   double seconds = 10;
   std::string out = "nibble-machine.json", folder = ".", what;
-  BenchOpArgs op;
+  BenchSettings settings;
+  BenchModelArgs model;
   BenchPerplexityArgs perplexity;
 };
 
@@ -51,12 +53,7 @@ std::string calibration_text(const Device& device, const std::string& file) {
   return text + fmt::format("written to {}; nibble plan MODEL --gpu {} uses it\n", printable(file), printable(file));
 }
 
-int run_bench(const BenchArgs& args, const CommonOptions& common) {
-  if (!args.calibrate) {
-    if (args.what == "op") return run_bench_op(args.op, common);
-    if (!args.perplexity.file.empty()) return run_bench_perplexity(args.perplexity, common);
-    throw UsageError(Error("nothing to measure").way_out("nibble bench op").way_out("nibble bench --calibrate"));
-  }
+int run_calibrate(const BenchArgs& args, const CommonOptions& common) {
   CalibrateOptions options;
   options.seconds = args.seconds;
   options.folder = args.folder;
@@ -74,10 +71,32 @@ int run_bench(const BenchArgs& args, const CommonOptions& common) {
   return kExitDone;
 }
 
-}  // namespace
+int run_perplexity(BenchPerplexityArgs args, const std::vector<uint64_t>& contexts, const CommonOptions& common) {
+  if (contexts.size() > 1 || (contexts.size() == 1 && contexts[0] < 2)) {
+    throw UsageError(Error("--perplexity scores windows of one length, 2 tokens or more").way_out("--context 512"));
+  }
+  if (!contexts.empty()) args.context = contexts[0];
+  return run_bench_perplexity(args, common);
+}
 
-std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
-  auto args = std::make_shared<BenchArgs>();
+int run_bench(BenchArgs args, const CommonOptions& common) {
+  if (args.calibrate) return run_calibrate(args, common);
+  if (!args.perplexity.file.empty()) {
+    args.perplexity.model = args.model.model;
+    return run_perplexity(args.perplexity, args.model.contexts, common);
+  }
+  if (args.model.contexts.empty()) args.model.contexts = {0};
+  if (args.what == "op") return run_bench_op(args.settings, common);
+  if (args.what == "layer") return run_bench_layer(args.settings, args.model.contexts, common);
+  if (args.what == "model") return run_bench_model(args.settings, args.model, common);
+  throw UsageError(Error("nothing to measure")
+                       .way_out("nibble bench op")
+                       .way_out("nibble bench layer")
+                       .way_out("nibble bench model --model MODEL")
+                       .way_out("nibble bench --calibrate"));
+}
+
+void add_calibration(CLI::App& app, BenchArgs* args) {
   app.add_flag("--calibrate", args->calibrate, "measure what this machine's memory, disk and arithmetic reach");
   app.add_option("--out", args->out, "the file for the ceilings, in the form of the device catalog")
       ->default_val("nibble-machine.json")
@@ -89,32 +108,57 @@ std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
       ->check(CLI::Range(0.1, 600.0))
       ->capture_default_str()
       ->type_name("S");
-  app.add_option("what", args->what, "op: matrix products of real models' shapes")->check(CLI::IsMember({"op"}));
-  app.add_option("--shape", args->op.shapes,
-                 "a model's products, or one of them: gpt-oss-20b, gpt-oss-20b/experts.down")
+}
+
+void add_settings(CLI::App& app, BenchSettings* settings) {
+  app.add_option(
+         "--shape", settings->shapes,
+         "op: a model's products, or one of them (gpt-oss-20b, gpt-oss-20b/experts.down); layer: a bundled model")
       ->type_name("NAME");
-  app.add_option("--format", args->op.formats, "formats of the weights")->type_name("F");
-  app.add_option("--tokens", args->op.tokens, "tokens of a run")
+  app.add_option("--format", settings->formats, "op, layer: formats of the weights (layer: of the routed experts)")
+      ->type_name("F");
+  app.add_option("--tokens", settings->tokens,
+                 "tokens of a run (default: op 1; layer 1 and 512; model 512); layer: 1 decodes behind each context")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
       ->type_name("N");
-  app.add_option("--scheme", args->op.scheme, "w4a8: activations to INT8; w4a16: float32 activations")
-      ->check(CLI::IsMember({"w4a8", "w4a16"}))
+  app.add_option("--scheme", settings->scheme, engine_schemes_help())
+      ->check(CLI::IsMember(engine_scheme_names()))
       ->capture_default_str();
-  app.add_option("--kernel", args->op.kernel, "only kernels of this name")->type_name("NAME");
-  app.add_option("--row-seconds", args->op.seconds, "about how long a row is measured")
+  app.add_option("--kernel", settings->kernel, "only kernels of this name")->type_name("NAME");
+  app.add_option("--row-seconds", settings->seconds, "about how long a row is measured; a prompt once at least")
       ->check(CLI::Range(0.01, 60.0))
       ->capture_default_str();
-  app.add_flag("!--no-check", args->op.check, "leave out the comparison with the reference");
-  app.add_option("--perplexity", args->perplexity.file, "how well --model foretells this text")->type_name("FILE");
-  app.add_option("--model", args->perplexity.model, "a checkpoint folder or file")->type_name("MODEL");
-  app.add_option("--context", args->perplexity.context, "tokens of a window that --perplexity scores")
-      ->check(CLI::Range(uint64_t{2}, uint64_t{1} << 20))
+  app.add_flag("--check,!--no-check", settings->check, "compare with the reference kernels first (the default)");
+}
+
+}  // namespace
+
+std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
+  auto args = std::make_shared<BenchArgs>();
+  app.add_option("what", args->what,
+                 "op: matrix products of real models' shapes; layer: attention and experts of one layer, with random "
+                 "weights; model: a checkpoint, held in memory")
+      ->check(CLI::IsMember({"op", "layer", "model"}));
+  add_settings(app, &args->settings);
+  app.add_option("--model", args->model.model, "a checkpoint folder or file, for model and --perplexity")
+      ->type_name("MODEL");
+  app.add_option("--context", args->model.contexts,
+                 "layer, model: tokens in the cache before those that are decoded (default 0), of random keys and "
+                 "values; --perplexity: tokens of a window (default 512)")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 20))
+      ->type_name("C");
+  app.add_option("--decode", args->model.decode, "model: tokens that are decoded behind each context")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 20))
       ->capture_default_str()
       ->type_name("N");
-  app.footer("Example:\n  nibble bench --calibrate --out here.json && nibble plan gpt-oss-20b --gpu here.json");
+  app.add_option("--perplexity", args->perplexity.file, "how well --model foretells this text")->type_name("FILE");
+  add_calibration(app, args.get());
+  app.footer(
+      "Examples:\n  nibble bench --calibrate --out here.json && nibble plan gpt-oss-20b --gpu here.json\n"
+      "  nibble bench model --model ./gpt-oss-20b --tokens 512 2048 --context 0 2048 8192");
   return [args, &common, scheme = app.get_option("--scheme")] {
     // Speed is measured with the quick arithmetic, text with the exact one, unless the user says otherwise.
-    if (scheme->count() > 0) args->perplexity.scheme = args->op.scheme;
+    if (scheme->count() > 0) args->perplexity.scheme = args->settings.scheme;
     return run_bench(*args, common);
   };
 }

@@ -16,6 +16,7 @@ void check_tokens(const ModelSpec& spec, std::span<const TokenId> tokens) {
 
 Engine::Engine(const Checkpoint& checkpoint, const Model& model, const EngineOptions& options, ThreadPool* pool)
     : spec_(model.spec), options_(options), forward_(spec_, pool, options.experts_per_token) {
+  forward_.multiplier().set_log(&work_);
   const WeightLoader loader(checkpoint, model, options.arithmetic, pool);
   embedding_ = loader.embedding();
   if (!loader.tied()) head_ = loader.head();
@@ -25,6 +26,18 @@ Engine::Engine(const Checkpoint& checkpoint, const Model& model, const EngineOpt
     layers_.push_back(loader.layer(i));
     weight_bytes_ += layers_.back().bytes();
   }
+}
+
+void Engine::set_kernel(const std::string& name) {
+  options_.arithmetic.kernel = name;
+  const auto choose = [&](Linear& matrix) { nibble::set_kernel(options_.arithmetic, &matrix); };
+  for (LayerWeights& layer : layers_) for_matrices(layer, choose);
+  choose(head_.present() ? head_ : embedding_);
+}
+
+void Engine::visit_matrices(const std::function<void(const Linear&)>& use) const {
+  for (const LayerWeights& layer : layers_) for_matrices(layer, use);
+  use(head_.present() ? head_ : embedding_);
 }
 
 std::span<const float> Engine::run(std::span<const EngineInput> inputs) {
@@ -40,15 +53,11 @@ std::span<const float> Engine::run(std::span<const EngineInput> inputs) {
   }
   if (hidden_.size() < batch.tokens * spec_.hidden) hidden_.resize(batch.tokens * spec_.hidden);
   forward_.embed(embedding_, tokens, hidden_.data());
-  bytes_read_ = 0;
-  for (uint64_t i = 0; i < layers_.size(); ++i) {
-    forward_.layer(i, layers_[i], batch, hidden_.data());
-    bytes_read_ += forward_.bytes_read();
-  }
+  work_.clear();
+  for (uint64_t i = 0; i < layers_.size(); ++i) forward_.layer(i, layers_[i], batch, hidden_.data());
   const Linear& head = head_.present() ? head_ : embedding_;
   logits_.resize(rows.size() * head.rows());
   forward_.logits(final_norm_, head, hidden_.data(), rows, logits_.data());
-  bytes_read_ += head.storage.size();
   for (const EngineInput& input : inputs) input.sequence->advance(input.tokens.size());
   return logits_;
 }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "nibble/base/thread_pool.h"
@@ -39,6 +41,10 @@ class Engine {
 
   const ModelSpec& spec() const { return spec_; }
   const EngineOptions& options() const { return options_; }
+  // Multiplies with kernels of this name from now on; "": the quickest of each matrix. All give the same bits.
+  void set_kernel(const std::string& name);
+  // Calls use(matrix) for each of the layers' matrices and for the head.
+  void visit_matrices(const std::function<void(const Linear&)>& use) const;
   uint64_t weight_bytes() const { return weight_bytes_; }  // in memory
 
   CachedSequence make_sequence() const { return {spec_, options_.cache, options_.cache_scale}; }
@@ -47,8 +53,10 @@ class Engine {
   // the vocabulary does not have.
   std::span<const float> run(std::span<const EngineInput> inputs);
 
-  // Bytes of weights that the last run() read, embedding rows aside.
-  uint64_t bytes_read() const { return bytes_read_; }
+  // What the last run() multiplied, step by step; attention is no product.
+  std::span<const OpWork> work() const { return work_; }
+  // Bytes of weights that it read, embedding rows aside.
+  uint64_t bytes_read() const { return static_cast<uint64_t>(sum_of(work_).bytes); }
 
  private:
   ModelSpec spec_;
@@ -57,7 +65,8 @@ class Engine {
   std::vector<float> final_norm_;
   std::vector<LayerWeights> layers_;
   Forward forward_;
-  uint64_t weight_bytes_ = 0, bytes_read_ = 0;
+  uint64_t weight_bytes_ = 0;
+  std::vector<OpWork> work_;
   std::vector<float> hidden_, logits_;
 };
 

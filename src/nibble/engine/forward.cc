@@ -71,14 +71,8 @@ void Forward::layer(uint64_t index, const LayerWeights& weights, const Batch& ba
   multiplier_.run({&output, heads_.data(), tokens, output.cols(), tokens, nullptr, projected_.data(), hidden});
   loops.add(x, projected_.data(), tokens * hidden);
   norm(weights.post_attention_norm);
-  bytes_read_ = weights.bytes();
   if (layer.mlp == MlpKind::kMoe) {
     mlp_.add_moe(weights.moe, normed_.data(), tokens, top_k_, x);
-    if (!weights.moe.experts.empty()) {
-      const MlpWeights& one = weights.moe.experts.front();
-      const uint64_t expert = one.gate.storage.size() + one.up.storage.size() + one.down.storage.size();
-      bytes_read_ -= (weights.moe.experts.size() - mlp_.experts_read()) * expert;
-    }
   } else {
     mlp_.add_dense(weights.mlp, normed_.data(), tokens, x);
   }

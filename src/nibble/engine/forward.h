@@ -28,8 +28,6 @@ class Forward {
   void logits(const std::vector<float>& final_norm, const Linear& head, const float* x, std::span<const uint64_t> rows,
               float* out);
 
-  // Bytes of weights that the last layer() read: its matrices, of the experts those that were chosen.
-  uint64_t bytes_read() const { return bytes_read_; }
   Multiplier& multiplier() { return multiplier_; }
 
  private:
@@ -49,7 +47,6 @@ class Forward {
   Multiplier multiplier_;
   MlpRunner mlp_;
   std::vector<RotaryTable> rotary_;  // of full layers, of sliding ones
-  uint64_t bytes_read_ = 0;
   std::vector<float> normed_, q_, k_, v_, heads_, projected_, latent_q_;
 };
 

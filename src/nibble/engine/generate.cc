@@ -1,37 +1,20 @@
 #include "nibble/engine/generate.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "nibble/base/error.h"
+#include "nibble/base/stopwatch.h"
 #include "nibble/engine/stop_text.h"
 #include "nibble/ledger/kv_cache.h"
 
 namespace nibble {
-namespace {
 
-constexpr uint64_t kPrefillTokens = 512;  // of a pass: bounds the memory of activations
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-// Bytes of keys and values that attention reads for tokens [from, to) of a sequence, each once a token.
-uint64_t cache_read(const Engine& engine, uint64_t from, uint64_t to) {
-  const uint64_t element = engine.options().cache == CacheElement::kF32    ? 4
-                           : engine.options().cache == CacheElement::kBF16 ? 2
-                                                                           : 1;
-  const KvCache cache(engine.spec());
+uint64_t cache_bytes_read(const ModelSpec& spec, CacheElement element, uint64_t from, uint64_t to) {
+  const KvCache cache(spec);
   uint64_t bytes = 0;
-  for (uint64_t token = from; token < to; ++token) bytes += cache.read_bytes(token + 1, element);
+  for (uint64_t token = from; token < to; ++token) bytes += cache.read_bytes(token + 1, cache_element_bytes(element));
   return bytes;
 }
-
-}  // namespace
 
 std::string_view finish_name(Finish finish) {
   switch (finish) {
@@ -95,8 +78,11 @@ Generated generate(Engine* engine, const Tokenizer* tokenizer, std::span<const T
   }
   result.decode.seconds = decode.seconds();
   stop.finish();
-  result.prefill.cache_bytes = cache_read(*engine, 0, prompt.size());
-  result.decode.cache_bytes = cache_read(*engine, prompt.size(), prompt.size() + result.decode.tokens);
+  const auto cache_bytes = [&](uint64_t from, uint64_t to) {
+    return cache_bytes_read(engine->spec(), engine->options().cache, from, to);
+  };
+  result.prefill.cache_bytes = cache_bytes(0, prompt.size());
+  result.decode.cache_bytes = cache_bytes(prompt.size(), prompt.size() + result.decode.tokens);
   return result;
 }
 

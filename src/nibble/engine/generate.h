@@ -12,6 +12,11 @@
 
 namespace nibble {
 
+inline constexpr uint64_t kPrefillTokens = 512;  // of a pass: bounds the memory of activations
+
+// Bytes of keys and values that attention reads for tokens [from, to) of a sequence, each once a token.
+uint64_t cache_bytes_read(const ModelSpec& spec, CacheElement element, uint64_t from, uint64_t to);
+
 struct GenerateOptions {
   uint64_t tokens = 256;  // at most
   SamplerOptions sampler;

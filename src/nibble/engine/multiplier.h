@@ -6,7 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "nibble/engine/prepared_activations.h"
 #include "nibble/engine/weights/linear.h"
+#include "nibble/engine/work.h"
 #include "nibble/kernels/run_panels.h"
 
 namespace nibble {
@@ -28,35 +30,21 @@ class Multiplier {
   explicit Multiplier(ThreadPool* pool) : pool_(pool) {}
   ThreadPool* pool() const { return pool_; }
 
+  // Each run() from now on appends one step to `log`; null: none does. The log must outlive the multiplier.
+  void set_log(std::vector<OpWork>* log) { log_ = log; }
+
   // Outputs must not overlap one another or inputs.
   void run(std::span<const Product> products);
   void run(const Product& product) { run(std::span(&product, 1)); }
 
  private:
-  // Activations in one form, and what they were made from.
-  struct Prepared {
-    const float* x = nullptr;
-    ActivationKind kind = ActivationKind::kF32;
-    ActivationRounding rounding = ActivationRounding::kNone;
-    WeightLayout layout;
-    uint64_t rows = 0, stride = 0;
-    Int8Quantizer quantizer;
-    F32Padder padder;
-    Int8Activations int8;
-    F32Activations f32;
-    E2M1Quantizer e2m1_quantizer;
-    E2M1Activations e2m1;
-    BF16Rounder rounder;
-    BF16Activations bf16;
-
-    bool serves(const Product& product) const;
-  };
-  const Prepared& prepare(const Product& product);
+  const PreparedActivations& prepare(const Product& product);
 
   ThreadPool* pool_;
-  std::vector<std::unique_ptr<Prepared>> prepared_;  // memory of earlier calls
-  size_t used_ = 0;                                  // of this call
+  std::vector<std::unique_ptr<PreparedActivations>> prepared_;  // memory of earlier calls
+  size_t used_ = 0;                                             // of this call
   std::vector<PanelJob> jobs_;
+  std::vector<OpWork>* log_ = nullptr;
 };
 
 }  // namespace nibble

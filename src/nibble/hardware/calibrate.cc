@@ -66,8 +66,8 @@ std::string file_name_of(std::string title) {
   return name.empty() ? "this-machine" : name;
 }
 
-void measure_memory(Device& device, const Probes& probes, uint64_t most, double seconds, int threads) {
-  const MemoryRate rate = memory_read_rate(probes, most, seconds, threads);
+void measure_memory(Device& device, const Probes& probes, uint64_t most, uint64_t least, double seconds, int threads) {
+  const MemoryRate rate = memory_read_rate(probes, most, seconds, threads, least);
   device.measured_read = rate.read;
   device.memory_bandwidth = rate.read.high;
   device.sources["measured_read"] = rate.how;
@@ -151,7 +151,7 @@ Device calibrate(const CalibrateOptions& options, const std::function<void(std::
   if (all.bf16.run != nullptr) device.architecture += " bf16";
   if (all.int8.run != nullptr) device.architecture += " vnni";
   tell(fmt::format("memory: up to {} read by {} threads", human_bytes(most), threads));
-  measure_memory(device, all, most, options.seconds * kMemoryShare, threads);
+  measure_memory(device, all, most, bytes_beyond_caches(), options.seconds * kMemoryShare, threads);
   const std::array<Arithmetic, 3> kinds{
       {{"f32_flops", "measured_f32", &Device::f32_flops, &Device::measured_f32, &all.f32},
        {"bf16_flops", "measured_bf16", &Device::bf16_flops, &Device::measured_bf16, &all.bf16},

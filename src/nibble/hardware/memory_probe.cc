@@ -25,21 +25,15 @@ constexpr int kPasses = 4;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// What no cache can hold much of; 0 where the system does not know its caches.
-uint64_t beyond_caches() {
-  const auto size = [](int name) { return static_cast<uint64_t>(std::max(0L, ::sysconf(name))); };
-  return 4 * std::max(size(_SC_LEVEL3_CACHE_SIZE), size(_SC_LEVEL2_CACHE_SIZE));
-}
-
-// Memory that has pages of its own, huge ones if the system gives them, filled while `seconds` last, and at least
-// until caches cannot answer for it.
+// Memory that has pages of its own, huge ones if the system gives them, filled while `seconds` last, and as far as
+// `least` bytes.
 class FilledMemory {
  public:
-  FilledMemory(uint64_t most, double seconds, int threads) : memory_(std::aligned_alloc(kProbePage, most)) {
+  FilledMemory(uint64_t most, uint64_t least, double seconds, int threads)
+      : memory_(std::aligned_alloc(kProbePage, most)) {
     if (memory_ == nullptr) throw std::bad_alloc();
     ::madvise(memory_.get(), most, MADV_HUGEPAGE);  // a hint
     const auto start = Clock::now();
-    const uint64_t least = beyond_caches();
     // Each piece as long as all before: few pieces, and the last one takes about half of the time.
     do {
       const uint64_t piece = std::min(std::max(bytes_, kProbePage * static_cast<uint64_t>(threads)), most - bytes_);
@@ -73,9 +67,15 @@ struct alignas(64) Cursor {
 
 }  // namespace
 
-MemoryRate memory_read_rate(const Probes& probes, uint64_t max_bytes, double seconds, int threads) {
+uint64_t bytes_beyond_caches() {
+  const auto size = [](int name) { return static_cast<uint64_t>(std::max(0L, ::sysconf(name))); };
+  return 4 * std::max(size(_SC_LEVEL3_CACHE_SIZE), size(_SC_LEVEL2_CACHE_SIZE));
+}
+
+MemoryRate memory_read_rate(const Probes& probes, uint64_t max_bytes, double seconds, int threads,
+                            uint64_t least_bytes) {
   const auto start = Clock::now();
-  const FilledMemory memory(max_bytes, seconds / 2, threads);
+  const FilledMemory memory(max_bytes, least_bytes, seconds / 2, threads);
   const int readers = static_cast<int>(std::min(static_cast<uint64_t>(threads), memory.bytes() / kReadStep));
   const uint64_t part = memory.bytes() / static_cast<uint64_t>(readers) / kReadStep * kReadStep;
   std::vector<Cursor> cursors(static_cast<size_t>(readers));

@@ -17,9 +17,13 @@ struct MemoryRate {
   std::string how;
 };
 
-// Fills at most `max_bytes` (a multiple of kProbePage) while a part of `seconds` lasts, however long it takes four
-// times the largest cache, and reads them in each way of `probes` for the rest. std::bad_alloc if the memory cannot be
-// had.
-MemoryRate memory_read_rate(const Probes& probes, uint64_t max_bytes, double seconds, int threads);
+// What no cache can hold much of: four times the largest; 0 where the system does not know its caches.
+uint64_t bytes_beyond_caches();
+
+// Fills at most `max_bytes` (a multiple of kProbePage) while a part of `seconds` lasts, but at least `least_bytes` of
+// them however long that takes, and reads them in each way of `probes` for the rest. std::bad_alloc if the memory
+// cannot be had.
+MemoryRate memory_read_rate(const Probes& probes, uint64_t max_bytes, double seconds, int threads,
+                            uint64_t least_bytes = 0);
 
 }  // namespace nibble

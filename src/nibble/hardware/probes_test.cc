@@ -91,5 +91,10 @@ TEST(MemoryReadRate, MoreThreadsThanMemory) {
   EXPECT_GT(rate.read.low, 0);
 }
 
+TEST(MemoryReadRate, FillsWhatItMustHoweverShortTheTime) {
+  EXPECT_EQ(memory_read_rate(scalar_probes(), 8 * kProbePage, 1e-9, 1, 7 * kProbePage).bytes, 8 * kProbePage);
+  EXPECT_LT(memory_read_rate(scalar_probes(), 8 * kProbePage, 1e-9, 1).bytes, 8 * kProbePage);
+}
+
 }  // namespace
 }  // namespace nibble

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "nibble/base/error.h"
 #include "nibble/base/log.h"
+#include "nibble/base/peak_memory.h"
 #include "nibble/base/progress.h"
 #include "nibble/base/strings.h"
 #include "nibble/quantize/earlier_run.h"
@@ -27,14 +27,6 @@
 
 namespace nibble {
 namespace {
-
-uint64_t peak_rss_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (starts_with(line, "VmHWM:")) return std::stoull(line.substr(6)) * 1024;
-  }
-  return 0;
-}
 
 // What the tables of a large model leave behind are hundreds of megabytes of small holes, which the allocator keeps.
 void give_back_freed_memory() {
@@ -119,7 +111,7 @@ class Run {
         for (const uint32_t out : unit.outs) result_.tensors.push_back(planned_row(plan_.outs[out]));
       }
     }
-    result_.peak_rss_bytes = peak_rss_bytes();
+    result_.peak_rss_bytes = peak_memory_bytes();
     return std::move(result_);
   }
 
@@ -177,7 +169,7 @@ class Run {
     }
     result_.notes.emplace_back("the target is already complete; nothing was written");
     log::info(result_.notes.back());
-    result_.peak_rss_bytes = peak_rss_bytes();
+    result_.peak_rss_bytes = peak_memory_bytes();
     return true;
   }
 
@@ -289,7 +281,7 @@ class Run {
 
   void measure() {
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    result_.peak_rss_bytes = peak_rss_bytes();
+    result_.peak_rss_bytes = peak_memory_bytes();
     result_.input_gb_per_s = result_.seconds > 0 ? static_cast<double>(result_.bytes_done) / result_.seconds / 1e9 : 0;
   }
 

@@ -51,7 +51,7 @@ float own_scale(const CacheLayout& layout, const float* values, uint64_t n) {
 
 }  // namespace
 
-uint64_t CacheLayout::element_bytes() const {
+uint64_t cache_element_bytes(CacheElement element) {
   return element == CacheElement::kF32 ? 4 : element == CacheElement::kBF16 ? 2 : 1;
 }
 uint64_t CacheLayout::key_bytes() const { return kPageTokens * key_dim * element_bytes(); }

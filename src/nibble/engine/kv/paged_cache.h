@@ -20,6 +20,8 @@ namespace nibble {
 
 enum class CacheElement : uint8_t { kF32, kBF16, kE4M3 };
 
+uint64_t cache_element_bytes(CacheElement element);
+
 struct CacheLayout {
   CacheElement element = CacheElement::kBF16;
   std::optional<float> fixed_scale;  // kE4M3: instead of each token's own
@@ -27,7 +29,7 @@ struct CacheLayout {
   uint64_t heads = 0, key_dim = 0, value_dim = 0;
   uint64_t window = 0;  // 0: all tokens are kept
 
-  uint64_t element_bytes() const;
+  uint64_t element_bytes() const { return cache_element_bytes(element); }
   uint64_t key_bytes() const;    // of a page and head
   uint64_t value_bytes() const;  // 0: latent
   uint64_t scale_bytes() const;

@@ -52,11 +52,7 @@ void MlpRunner::route(const MoeWeights& weights, const float* x, uint64_t tokens
   });
   expert_begin_.assign(experts + 1, 0);
   for (const RoutedExpert& slot : slots_) ++expert_begin_[slot.expert + 1];
-  experts_read_ = 0;
-  for (uint64_t e = 0; e < experts; ++e) {
-    if (expert_begin_[e + 1] != 0) ++experts_read_;
-    expert_begin_[e + 1] += expert_begin_[e];
-  }
+  for (uint64_t e = 0; e < experts; ++e) expert_begin_[e + 1] += expert_begin_[e];
   std::vector<uint64_t> next(expert_begin_.begin(), expert_begin_.end() - 1);
   token_of_row_.resize(tokens * k);
   row_of_slot_.resize(tokens * k);

@@ -22,9 +22,6 @@ class MlpRunner {
   // 0: the model's.
   void add_moe(const MoeWeights& weights, const float* x, uint64_t tokens, uint64_t top_k, float* out);
 
-  // Experts that the last add_moe() read, for counting bytes.
-  uint64_t experts_read() const { return experts_read_; }
-
  private:
   void activate(const float* gate, const float* up, uint64_t n, float* out) const;
   // gate, up, activation, down of x's rows into `result` (tokens, H).
@@ -34,7 +31,6 @@ class MlpRunner {
 
   const ModelSpec* spec_;
   Multiplier* multiplier_;
-  uint64_t experts_read_ = 0;
   std::vector<float> gate_, up_, hidden_, result_, logits_;
   std::vector<RoutedExpert> slots_;     // (T, k)
   std::vector<uint64_t> expert_begin_;  // (E + 1): rows of each expert among the sorted slots

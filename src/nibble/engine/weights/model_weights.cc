@@ -10,22 +10,10 @@
 #include "nibble/numerics/decode.h"
 
 namespace nibble {
-namespace {
-
-uint64_t bytes_of(const MlpWeights& mlp) {
-  return mlp.gate.storage.size() + mlp.up.storage.size() + mlp.down.storage.size();
-}
-
-}  // namespace
 
 uint64_t LayerWeights::bytes() const {
-  uint64_t sum = bytes_of(mlp) + bytes_of(moe.shared) + moe.router.storage.size() + moe.shared_gate.storage.size();
-  for (const Linear* one : {&gqa.q, &gqa.k, &gqa.v, &gqa.o, &mla.q_a, &mla.q_b, &mla.kv_a, &mla.o}) {
-    sum += one->storage.size();
-  }
-  for (const Linear& one : mla.key_up) sum += one.storage.size();
-  for (const Linear& one : mla.value_up) sum += one.storage.size();
-  for (const MlpWeights& one : moe.experts) sum += bytes_of(one);
+  uint64_t sum = 0;
+  for_matrices(*this, [&](const Linear& matrix) { sum += matrix.storage.size(); });
   return sum;
 }
 

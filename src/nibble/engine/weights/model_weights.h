@@ -53,6 +53,24 @@ struct LayerWeights {
   uint64_t bytes() const;  // that its matrices take
 };
 
+// Calls use(matrix) for each matrix that is there; `layer` is a LayerWeights, const or not.
+template <typename Layer, typename Use>
+void for_matrices(Layer& layer, const Use& use) {
+  const auto one = [&](auto& matrix) {
+    if (matrix.present()) use(matrix);
+  };
+  const auto each = [&](auto&... matrices) { (one(matrices), ...); };
+  const auto mlp = [&](auto& of) { each(of.gate, of.up, of.down); };
+  each(layer.gqa.q, layer.gqa.k, layer.gqa.v, layer.gqa.o);
+  each(layer.mla.q_a, layer.mla.q_b, layer.mla.kv_a, layer.mla.o);
+  for (auto& head : layer.mla.key_up) one(head);
+  for (auto& head : layer.mla.value_up) one(head);
+  mlp(layer.mlp);
+  each(layer.moe.router, layer.moe.shared_gate);
+  mlp(layer.moe.shared);
+  for (auto& expert : layer.moe.experts) mlp(expert);
+}
+
 class WeightLoader {
  public:
   // Both must outlive the loader. Error if the engine cannot run the model (supports.h) or a parameter is missing.

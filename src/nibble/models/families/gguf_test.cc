@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "nibble/base/error.h"
+#include "nibble/models/bundled_models.h"
 #include "nibble/models/family.h"
 
 namespace nibble {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 void set(GgufFile* file, const std::string& key, GgufValue value) {
@@ -76,6 +78,28 @@ GgufFile gpt_oss() {
   return file;
 }
 
+GgufFile qwen3_30b_a3b() {
+  GgufFile file;
+  set(&file, "general.architecture", text_value("qwen3moe"));
+  for (const auto& [key, value] : std::vector<std::pair<const char*, uint64_t>>{{"block_count", 48},
+                                                                                {"context_length", 40960},
+                                                                                {"embedding_length", 2048},
+                                                                                {"feed_forward_length", 6144},
+                                                                                {"attention.head_count", 32},
+                                                                                {"attention.head_count_kv", 4},
+                                                                                {"attention.key_length", 128},
+                                                                                {"attention.value_length", 128},
+                                                                                {"expert_count", 128},
+                                                                                {"expert_used_count", 8},
+                                                                                {"expert_feed_forward_length", 768}})
+    set(&file, std::string("qwen3moe.") + key, uint_value(value));
+  set(&file, "qwen3moe.rope.freq_base", f32_value(1000000));
+  set(&file, "qwen3moe.attention.layer_norm_rms_epsilon", f32_value(1e-6F));
+  add_tensor(&file, "token_embd.weight", {151936, 2048}, Dtype::kGgufBlock);
+  add_tensor(&file, "output.weight", {151936, 2048}, Dtype::kGgufBlock);
+  return file;
+}
+
 TEST(Gguf, smollm2_as_a_configuration_that_transformers_loads) {
   const GgufFile file = smollm2();
   const Family* family = find_gguf_family(file);
@@ -111,6 +135,22 @@ TEST(Gguf, gpt_oss_there_and_back) {
   EXPECT_FALSE(spec.rope.truncate);
   const Json config = family->config_from_gguf(file, spec);
   EXPECT_EQ(find_family(config)->parse(parse_json(config.dump(), ""), ""), spec);
+}
+
+// The same model as its bundled config.json, and back from a configuration of our own.
+TEST(Gguf, qwen3_moe_is_the_released_model) {
+  const GgufFile file = qwen3_30b_a3b();
+  const Family* family = find_gguf_family(file);
+  ASSERT_NE(family, nullptr);
+  const ModelSpec spec = family->parse_gguf(file, "m.gguf");
+  const EmbeddedFile* released = find_bundled_model("qwen3-30b-a3b");
+  ASSERT_NE(released, nullptr);
+  EXPECT_EQ(family->parse(parse_json(released->text, ""), ""), spec);
+  const Json config = family->config_from_gguf(file, spec);
+  EXPECT_EQ(find_family(config)->parse(parse_json(config.dump(), ""), ""), spec);
+  EXPECT_EQ(family->name_from_gguf("blk.7.ffn_up_exps.weight"), "model.layers.7.mlp.experts.up_proj");
+  EXPECT_EQ(family->name_from_gguf("blk.7.attn_k_norm.weight"), "model.layers.7.self_attn.k_norm.weight");
+  EXPECT_FALSE(family->gguf_rotary_pairs());
 }
 
 TEST(Gguf, names) {
@@ -154,10 +194,18 @@ TEST(Gguf, what_cannot_be_read_is_refused) {
   EXPECT_EQ(refusal(smollm2()), "");
 }
 
+TEST(Gguf, more_experts_a_token_than_experts_are_refused) {
+  GgufFile file = qwen3_30b_a3b();
+  for (auto& [key, value] : file.metadata) {
+    if (key == "qwen3moe.expert_used_count") value = uint_value(129);
+  }
+  EXPECT_THAT(refusal(file), AllOf(HasSubstr("expert_used_count"), HasSubstr("128")));
+}
+
 TEST(Gguf, other_architectures_are_unknown) {
   GgufFile file;
   EXPECT_EQ(find_gguf_family(file), nullptr);
-  set(&file, "general.architecture", text_value("qwen3moe"));
+  set(&file, "general.architecture", text_value("qwen2moe"));
   EXPECT_EQ(find_gguf_family(file), nullptr);
 }
 

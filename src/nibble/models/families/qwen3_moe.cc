@@ -1,8 +1,13 @@
 // Qwen3-MoE: grouped-query attention with norms over each query and key head, softmax router, experts one by one.
 // Later members of the line add one shared expert behind a gate of its own. Names and shapes: transformers 5.24,
-// qwen3_moe; FORMATS.md §10.
+// qwen3_moe; FORMATS.md §10. GGUF: architecture qwen3moe, experts in stacks of one projection, all layers MoE, the
+// chosen experts' weights normalised.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "nibble/models/families/common_blocks.h"
 #include "nibble/models/families/common_config.h"
+#include "nibble/models/families/common_gguf.h"
 
 namespace nibble::model_families {
 namespace {
@@ -12,6 +17,10 @@ class Qwen3Moe final : public NamedFamily {
   Qwen3Moe() : NamedFamily("qwen3_moe", {"qwen3_moe"}, {"Qwen3MoeForCausalLM"}) {}
   ModelSpec parse(const Json& json, const std::string& source_name) const override;
   void inventory(const ModelSpec& spec, const ParamVisitor& visit) const override;
+  std::optional<std::string_view> gguf_architecture() const override { return "qwen3moe"; }
+  ModelSpec parse_gguf(const GgufFile& gguf, const std::string& source_name) const override;
+  Json config_from_gguf(const GgufFile& gguf, const ModelSpec& spec) const override;
+  std::string name_from_gguf(std::string_view gguf_name) const override;
 };
 
 ModelSpec Qwen3Moe::parse(const Json& json, const std::string& source_name) const {
@@ -58,6 +67,52 @@ void Qwen3Moe::inventory(const ModelSpec& spec, const ParamVisitor& visit) const
   }
   out.leave_layers();
   add_final_norm_and_head(&out);
+}
+
+ModelSpec Qwen3Moe::parse_gguf(const GgufFile& gguf, const std::string& source_name) const {
+  const GgufSpecReader reader(gguf, source_name, "qwen3moe");
+  ModelSpec spec = parse_gguf_decoder(reader, *this);
+  spec.qk_norm = QkNorm::kPerHead;
+  spec.experts = reader.size("expert_count", std::min(kMaxExperts, kMaxLayerExperts / spec.layers.size()));
+  spec.experts_per_token = reader.size("expert_used_count", spec.experts);
+  spec.expert_intermediate = reader.size("expert_feed_forward_length", kMaxDimension);
+  spec.router = RouterKind::kSoftmaxTopK;
+  spec.norm_topk_prob = true;
+  for (LayerSpec& layer : spec.layers) layer.mlp = MlpKind::kMoe;
+  return spec;
+}
+
+Json Qwen3Moe::config_from_gguf(const GgufFile& gguf, const ModelSpec& spec) const {
+  Json config = gguf_decoder_config(gguf, spec, "Qwen3MoeForCausalLM", "qwen3_moe");
+  config["decoder_sparse_step"] = 1;
+  config["intermediate_size"] = spec.dense_intermediate;
+  config["mlp_only_layers"] = Json::array();
+  config["moe_intermediate_size"] = spec.expert_intermediate;
+  config["norm_topk_prob"] = spec.norm_topk_prob;
+  config["num_experts"] = spec.experts;
+  config["num_experts_per_tok"] = spec.experts_per_token;
+  config["sliding_window"] = nullptr;
+  config["use_sliding_window"] = false;
+  return config;
+}
+
+std::string Qwen3Moe::name_from_gguf(std::string_view gguf_name) const {
+  static const GgufNames names{{{"token_embd.weight", "model.embed_tokens.weight"},
+                                {"output_norm.weight", "model.norm.weight"},
+                                {"output.weight", "lm_head.weight"}},
+                               {{"attn_norm.weight", "input_layernorm.weight"},
+                                {"ffn_norm.weight", "post_attention_layernorm.weight"},
+                                {"attn_q.weight", "self_attn.q_proj.weight"},
+                                {"attn_k.weight", "self_attn.k_proj.weight"},
+                                {"attn_v.weight", "self_attn.v_proj.weight"},
+                                {"attn_output.weight", "self_attn.o_proj.weight"},
+                                {"attn_q_norm.weight", "self_attn.q_norm.weight"},
+                                {"attn_k_norm.weight", "self_attn.k_norm.weight"},
+                                {"ffn_gate_inp.weight", "mlp.gate.weight"},
+                                {"ffn_gate_exps.weight", "mlp.experts.gate_proj"},
+                                {"ffn_up_exps.weight", "mlp.experts.up_proj"},
+                                {"ffn_down_exps.weight", "mlp.experts.down_proj"}}};
+  return names.translate(gguf_name);
 }
 
 }  // namespace
