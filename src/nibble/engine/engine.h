@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,8 +17,8 @@ namespace nibble {
 struct EngineOptions {
   Arithmetics arithmetic;
   CacheElement cache = CacheElement::kBF16;
-  std::optional<float> cache_scale;  // kE4M3: a fixed one instead of each token's own
-  uint64_t experts_per_token = 0;    // 0: the model's
+  std::vector<CacheScales> cache_scales;  // kE4M3: fixed ones, as CachedSequence takes them
+  uint64_t experts_per_token = 0;         // 0: the model's
 };
 
 // Tokens that a sequence goes on with.
@@ -32,6 +31,9 @@ struct EngineInput {
 // Error for a token that the model's vocabulary does not have.
 void check_tokens(const ModelSpec& spec, std::span<const TokenId> tokens);
 
+// Error for more experts a token than the model has; 0, its own number, is right for every model.
+void check_experts(const ModelSpec& spec, uint64_t experts_per_token);
+
 class Engine {
  public:
   // Reads all weights. `checkpoint` must outlive the call only.
@@ -41,7 +43,7 @@ class Engine {
   const EngineOptions& options() const { return options_; }
   uint64_t weight_bytes() const { return weight_bytes_; }  // in memory
 
-  CachedSequence make_sequence() const { return {spec_, options_.cache, options_.cache_scale}; }
+  CachedSequence make_sequence() const { return {spec_, options_.cache, options_.cache_scales}; }
 
   // One pass. Logits of the asked rows, input after input, (rows, V); valid until the next call. Error for a token that
   // the vocabulary does not have.
