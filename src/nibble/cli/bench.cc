@@ -74,6 +74,28 @@ int run_bench(const BenchArgs& args, const CommonOptions& common) {
   return kExitDone;
 }
 
+void add_perplexity(CLI::App& app, BenchPerplexityArgs* args) {
+  app.add_option(
+         "--perplexity", args->file,
+         "how well --model foretells this text; a .jsonl file holds token ids, a list a line, each scored whole")
+      ->type_name("FILE");
+  app.add_option("--model", args->model, "a checkpoint folder or file")->type_name("MODEL");
+  app.add_option("--context", args->context, "tokens of a window that --perplexity scores")
+      ->check(CLI::Range(uint64_t{2}, uint64_t{1} << 20))
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--per-token", args->per_token,
+                 "where --perplexity writes, a line of JSON a token, its logit and the two largest")
+      ->type_name("OUT.jsonl");
+  app.add_flag("--stream", args->stream,
+               "--perplexity reads the model layer by layer: memory for one layer and the tokens' states");
+  std::vector<std::string> caches = cache_type_names();
+  caches.emplace_back("f32");
+  app.add_option("--kv", args->kv, "type of keys and values that --perplexity caches")
+      ->check(CLI::IsMember(caches))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
@@ -105,12 +127,7 @@ std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
       ->check(CLI::Range(0.01, 60.0))
       ->capture_default_str();
   app.add_flag("!--no-check", args->op.check, "leave out the comparison with the reference");
-  app.add_option("--perplexity", args->perplexity.file, "how well --model foretells this text")->type_name("FILE");
-  app.add_option("--model", args->perplexity.model, "a checkpoint folder or file")->type_name("MODEL");
-  app.add_option("--context", args->perplexity.context, "tokens of a window that --perplexity scores")
-      ->check(CLI::Range(uint64_t{2}, uint64_t{1} << 20))
-      ->capture_default_str()
-      ->type_name("N");
+  add_perplexity(app, &args->perplexity);
   app.footer("Example:\n  nibble bench --calibrate --out here.json && nibble plan gpt-oss-20b --gpu here.json");
   return [args, &common, scheme = app.get_option("--scheme")] {
     // Speed is measured with the quick arithmetic, text with the exact one, unless the user says otherwise.

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "nibble/base/error.h"
 #include "nibble/base/log.h"
+#include "nibble/base/memory_use.h"
 #include "nibble/base/progress.h"
 #include "nibble/base/strings.h"
 #include "nibble/quantize/earlier_run.h"
@@ -27,14 +27,6 @@
 
 namespace nibble {
 namespace {
-
-uint64_t peak_rss_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (starts_with(line, "VmHWM:")) return std::stoull(line.substr(6)) * 1024;
-  }
-  return 0;
-}
 
 // What the tables of a large model leave behind are hundreds of megabytes of small holes, which the allocator keeps.
 void give_back_freed_memory() {
