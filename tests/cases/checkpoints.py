@@ -152,6 +152,43 @@ def qwen3_moe(layers=2, experts=4, hidden=64, width=32, vocabulary=256, heads=4,
     return tensors, config
 
 
+def sparse_model(folder, layers, experts, hidden, width):
+    """A model of zeros whose weights take no place on the disk; returns the bytes that it has."""
+    tensors, config = qwen3_moe(layers=1, experts=1, hidden=64, width=32, vocabulary=64)
+    config.update(num_hidden_layers=layers, num_experts=experts, hidden_size=hidden, moe_intermediate_size=width)
+    sizes = {64: hidden, 32: width}
+    header, at = {}, 0
+
+    def add(name, shape):
+        nonlocal at
+        size = 2 * numel(shape)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+
+    for name, (_, shape, _) in tensors.items():
+        for layer in range(layers if ".layers." in name else 1):
+            for e in range(experts if ".experts." in name else 1):
+                full = name.replace("layers.0.", "layers.%d." % layer).replace("experts.0.", "experts.%d." % e)
+                if ".experts." in name:
+                    add(full, [sizes[dim] for dim in shape])
+                elif name.endswith("mlp.gate.weight"):
+                    add(full, [experts, hidden])
+                elif "norm" in name:
+                    add(full, shape if "q_norm" in name or "k_norm" in name else [hidden])
+                elif "o_proj" in name:
+                    add(full, [hidden, shape[1]])
+                else:
+                    add(full, [shape[0], hidden])
+    folder.mkdir()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(folder / "model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + at)
+    (folder / "config.json").write_text(json.dumps(config))
+    return at
+
+
 GPT_OSS = {
     "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "hidden_size": 64, "intermediate_size": 32,
     "num_hidden_layers": 2, "num_local_experts": 4, "num_experts_per_tok": 2, "experts_per_token": 2, "head_dim": 16,

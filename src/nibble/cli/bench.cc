@@ -131,6 +131,23 @@ void add_settings(CLI::App& app, BenchSettings* settings) {
   app.add_flag("--check,!--no-check", settings->check, "compare with the reference kernels first (the default)");
 }
 
+void add_perplexity(CLI::App& app, BenchPerplexityArgs* args) {
+  app.add_option(
+         "--perplexity", args->file,
+         "how well --model foretells this text; a .jsonl file holds token ids, a list a line, each scored whole")
+      ->type_name("FILE");
+  app.add_option("--per-token", args->per_token,
+                 "where --perplexity writes, a line of JSON a token, its logit and the two largest")
+      ->type_name("OUT.jsonl");
+  app.add_flag("--stream", args->stream,
+               "--perplexity reads the model layer by layer: memory for one layer and the tokens' states");
+  std::vector<std::string> caches = cache_type_names();
+  caches.emplace_back("f32");
+  app.add_option("--kv", args->kv, "type of keys and values that --perplexity caches")
+      ->check(CLI::IsMember(caches))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
@@ -151,7 +168,7 @@ std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 20))
       ->capture_default_str()
       ->type_name("N");
-  app.add_option("--perplexity", args->perplexity.file, "how well --model foretells this text")->type_name("FILE");
+  add_perplexity(app, &args->perplexity);
   add_calibration(app, args.get());
   app.footer(
       "Examples:\n  nibble bench --calibrate --out here.json && nibble plan gpt-oss-20b --gpu here.json\n"

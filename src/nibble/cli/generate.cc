@@ -15,6 +15,7 @@
 #include "nibble/cli/commands.h"
 #include "nibble/engine/end_tokens.h"
 #include "nibble/engine/generate.h"
+#include "nibble/engine/kv/stored_scales.h"
 #include "nibble/engine/memory_check.h"
 #include "nibble/engine/open_model.h"
 #include "nibble/engine/scheme.h"
@@ -31,8 +32,8 @@ namespace {
 constexpr double kCeilingSeconds = 1;
 
 struct GenerateArgs {
-  std::string model, scheme = "w4a16", kv{cache_types().front().name}, kv_scale = "dynamic";
-  std::optional<std::string> prompt, tokens, chat;
+  std::string model, scheme = "w4a16", kv{cache_types().front().name};
+  std::optional<std::string> prompt, tokens, chat, kv_scale;
   GenerateOptions options;
   uint64_t experts = 0;
   bool ignore_end = false;
@@ -56,21 +57,29 @@ EngineOptions engine_options(const GenerateArgs& args) {
   EngineOptions options;
   options.experts_per_token = args.experts;
   options.arithmetic = arithmetics_of_scheme(args.scheme);
-  for (const CacheType& type : cache_types()) {
-    if (type.name == args.kv) options.cache = type.element_bytes == 1 ? CacheElement::kE4M3 : CacheElement::kBF16;
-  }
-  if (args.kv_scale == "1") options.cache_scale = 1.0F;
+  options.cache = cache_element_of(args.kv);
   return options;
 }
 
-void check_experts(const ModelSpec& spec, uint64_t experts) {
-  if (experts == 0) return;
-  if (spec.experts == 0) throw Error("the model has no experts").way_out("leave out --experts-per-token");
-  if (experts <= spec.experts) return;
-  throw Error("more experts a token than there are")
-      .value("experts_per_token", experts)
-      .value("experts", spec.experts)
-      .way_out(fmt::format("at most {}; the model's own number is {}", spec.experts, spec.experts_per_token));
+// The scales of 8-bit keys and values that were asked for, into `options`; their name. Without a word the checkpoint's
+// own: where it has none nothing is taken silently, since 1.0 clamps at 448 and costs small values their bits.
+std::string choose_cache_scales(const GenerateArgs& args, const Checkpoint& checkpoint, const Model& model,
+                                EngineOptions* options) {
+  if (options->cache != CacheElement::kE4M3) return "none";
+  if (args.kv_scale == "dynamic") return "dynamic";
+  if (args.kv_scale == "1") {
+    options->cache_scales.assign(1, CacheScales{{1.0F}, {1.0F}});
+    return "1";
+  }
+  options->cache_scales = stored_cache_scales(checkpoint, model);
+  if (!options->cache_scales.empty()) return "checkpoint";
+  throw Error("the checkpoint has no scales for 8-bit keys and values")
+      .file(args.model)
+      .value("layers", model.spec.layers.size())
+      .value("scales", 0)
+      .way_out("--kv-scale dynamic: each token's own")
+      .way_out("--kv-scale 1: one for all, which clamps at 448")
+      .way_out("--kv bf16: no scales");
 }
 
 // The conversation as the model's own template writes it.
@@ -125,11 +134,13 @@ Figures measure(const Model& model, const GenerateArgs& args, int threads) {
   return figures;
 }
 
-Json result_json(const Generated& result, const Figures& figures) {
+Json result_json(const Generated& result, const Figures& figures, const GenerateArgs& args,
+                 const std::string& cache_scales) {
   return Json{{"prompt_tokens", result.prefill.tokens},
               {"tokens", result.tokens},
               {"text", result.text},
               {"finish", finish_name(result.finish)},
+              {"kv", {{"type", args.kv}, {"scale", cache_scales}}},
               {"prefill",
                {{"tokens_per_s", result.prefill.tokens_per_second()},
                 {"seconds", result.prefill.seconds},
@@ -166,19 +177,24 @@ int run_generate(GenerateArgs args, const CommonOptions& common) {
   const std::vector<TokenId> prompt = encode_prompt(args, tokenizer.get());
   check_length(model.spec, prompt.size(), args.options.tokens);
   check_tokens(model.spec, prompt);
+  EngineOptions options = engine_options(args);
+  const std::string cache_scales = choose_cache_scales(args, checkpoint, model, &options);
+  if (!common.quiet && cache_scales != "none") {
+    log::info(fmt::format("keys and values in {}, scales: {}", args.kv, cache_scales));
+  }
   check_memory(args.model, resident_bytes(checkpoint, model), machine_info().available_bytes);
   if (!args.ignore_end) args.options.end_tokens = end_tokens(checkpoint);
   Generated result;
   {  // The weights are gone before the machine is measured, which takes memory of its own.
     ThreadPool pool(common.thread_count());
-    Engine engine(checkpoint, model, engine_options(args), &pool);
+    Engine engine(checkpoint, model, options, &pool);
     result = generate(&engine, tokenizer.get(), prompt, args.options, [&](std::string_view text) {
       if (!common.json) print_out(std::string(text));
     });
   }
   const Figures figures = measure(model, args, common.thread_count());
   if (common.json) {
-    print_json(result_json(result, figures));
+    print_json(result_json(result, figures, args, cache_scales));
   } else {
     if (tokenizer == nullptr) print_out(fmt::format("{}", fmt::join(result.tokens, ",")));
     print_out("\n");
@@ -228,9 +244,10 @@ std::function<int()> setup_generate(CLI::App& app, CommonOptions& common) {
   app.add_option("--kv", args->kv, "type of cached keys and values")
       ->check(CLI::IsMember(cache_type_names()))
       ->capture_default_str();
-  app.add_option("--kv-scale", args->kv_scale, "of 8-bit keys and values: dynamic (each token's own), or 1")
-      ->check(CLI::IsMember({"dynamic", "1"}))
-      ->capture_default_str();
+  app.add_option("--kv-scale", args->kv_scale,
+                 "of 8-bit keys and values: checkpoint (its own; the default where it has them), dynamic (each token's "
+                 "own), or 1")
+      ->check(CLI::IsMember({"checkpoint", "dynamic", "1"}));
   app.footer("Example:\n  nibble generate ./SmolLM2-135M-Instruct -p \"The capital of France is\" -n 32");
   return [args, &common] { return run_generate(*args, common); };
 }

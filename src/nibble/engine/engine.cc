@@ -1,5 +1,7 @@
 #include "nibble/engine/engine.h"
 
+#include <fmt/format.h>
+
 #include "nibble/base/error.h"
 
 namespace nibble {
@@ -14,8 +16,19 @@ void check_tokens(const ModelSpec& spec, std::span<const TokenId> tokens) {
   }
 }
 
+void check_experts(const ModelSpec& spec, uint64_t experts_per_token) {
+  if (experts_per_token == 0) return;
+  if (spec.experts == 0) throw Error("the model has no experts").way_out("leave out --experts-per-token");
+  if (experts_per_token <= spec.experts) return;
+  throw Error("more experts a token than there are")
+      .value("experts_per_token", experts_per_token)
+      .value("experts", spec.experts)
+      .way_out(fmt::format("at most {}; the model's own number is {}", spec.experts, spec.experts_per_token));
+}
+
 Engine::Engine(const Checkpoint& checkpoint, const Model& model, const EngineOptions& options, ThreadPool* pool)
     : spec_(model.spec), options_(options), forward_(spec_, pool, options.experts_per_token) {
+  check_experts(spec_, options.experts_per_token);
   forward_.multiplier().set_log(&work_);
   const WeightLoader loader(checkpoint, model, options.arithmetic, pool);
   embedding_ = loader.embedding();

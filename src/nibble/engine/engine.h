@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,8 +19,8 @@ namespace nibble {
 struct EngineOptions {
   Arithmetics arithmetic;
   CacheElement cache = CacheElement::kBF16;
-  std::optional<float> cache_scale;  // kE4M3: a fixed one instead of each token's own
-  uint64_t experts_per_token = 0;    // 0: the model's
+  std::vector<CacheScales> cache_scales;  // kE4M3: fixed ones, as CachedSequence takes them
+  uint64_t experts_per_token = 0;         // 0: the model's
 };
 
 // Tokens that a sequence goes on with.
@@ -33,6 +32,9 @@ struct EngineInput {
 
 // Error for a token that the model's vocabulary does not have.
 void check_tokens(const ModelSpec& spec, std::span<const TokenId> tokens);
+
+// Error for more experts a token than the model has; 0, its own number, is right for every model.
+void check_experts(const ModelSpec& spec, uint64_t experts_per_token);
 
 class Engine {
  public:
@@ -47,7 +49,7 @@ class Engine {
   void visit_matrices(const std::function<void(const Linear&)>& use) const;
   uint64_t weight_bytes() const { return weight_bytes_; }  // in memory
 
-  CachedSequence make_sequence() const { return {spec_, options_.cache, options_.cache_scale}; }
+  CachedSequence make_sequence() const { return {spec_, options_.cache, options_.cache_scales}; }
 
   // One pass. Logits of the asked rows, input after input, (rows, V); valid until the next call. Error for a token that
   // the vocabulary does not have.

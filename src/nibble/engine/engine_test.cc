@@ -5,13 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "nibble/base/error.h"
-#include "nibble/base/rng.h"
 #include "nibble/checkpoint/safetensors.h"
+#include "nibble/engine/loaded_for_test.h"
 #include "nibble/engine/score.h"
 #include "nibble/testing/temp_dir.h"
 #include "nibble/testing/tiny.h"
@@ -22,15 +21,13 @@ namespace {
 // Logits here are about 1: float32 sums in another order.
 constexpr double kFloat32 = 2e-5;
 
-const Path kModels = Path(NIBBLE_SOURCE_DIR) / "tests/golden/models";
-
 struct Expected {
   std::vector<TokenId> tokens;
   std::vector<float> logits;  // (T, V)
 };
 
 Expected expected_of(const std::string& name) {
-  const Checkpoint file = Checkpoint::open(kModels / "expected" / (name + ".safetensors"));
+  const Checkpoint file = Checkpoint::open(golden_models() / "expected" / (name + ".safetensors"));
   const auto all = [&](const char* tensor) {
     return file.read_all(file.tensors()[static_cast<size_t>(file.find(tensor))]);
   };
@@ -46,61 +43,6 @@ Expected expected_of(const std::string& name) {
   return expected;
 }
 
-Path model_path(const std::string& name) {
-  const Path gguf = kModels / name / "model.gguf";
-  return std::filesystem::exists(gguf) ? gguf : kModels / name;
-}
-
-// A model ready to run.
-struct Loaded {
-  Checkpoint checkpoint;
-  Findings findings;
-  Model model;
-  ThreadPool pool;
-  Engine engine;
-
-  explicit Loaded(const Path& path, const EngineOptions& options, int threads = 2)
-      : checkpoint(Checkpoint::open(path)),
-        model(load_model(checkpoint, &findings)),
-        pool(threads),
-        engine(checkpoint, model, options, &pool) {}
-
-  // Logits (rows, V) of one sequence from nothing, in calls of `step` tokens.
-  std::vector<float> logits(const std::vector<TokenId>& tokens, size_t step) {
-    CachedSequence sequence = engine.make_sequence();
-    std::vector<float> all;
-    for (size_t at = 0; at < tokens.size(); at += step) {
-      const size_t count = std::min(step, tokens.size() - at);
-      const EngineInput input{&sequence, std::span(tokens).subspan(at, count), true};
-      const std::span<const float> some = engine.run(std::span(&input, 1));
-      all.insert(all.end(), some.begin(), some.end());
-    }
-    return all;
-  }
-  std::vector<float> logits(const std::vector<TokenId>& tokens) { return logits(tokens, tokens.size()); }
-};
-
-EngineOptions exact() {
-  EngineOptions options;
-  options.cache = CacheElement::kF32;
-  return options;
-}
-
-double largest_difference(std::span<const float> got, std::span<const float> wanted) {
-  EXPECT_EQ(got.size(), wanted.size());
-  double most = 0;
-  for (size_t i = 0; i < std::min(got.size(), wanted.size()); ++i) {
-    const double difference = std::abs(static_cast<double>(got[i]) - static_cast<double>(wanted[i]));
-    most = difference <= most ? most : difference;  // NaN stays
-  }
-  return most;
-}
-
-void expect_same_bits(const std::vector<float>& got, const std::vector<float>& wanted, const std::string& what) {
-  ASSERT_EQ(got.size(), wanted.size());
-  EXPECT_EQ(std::memcmp(got.data(), wanted.data(), got.size() * sizeof(float)), 0) << what;
-}
-
 const char* const kDense[] = {"llama",       "llama_gguf", "qwen3_moe", "gpt_oss",    "gpt_oss_mxfp4",
                               "deepseek_v3", "kimi_k2",    "glm4_moe",  "minimax_m2", "mixtral"};
 const char* const kRounded[] = {"qwen3_moe_int4", "qwen3_moe_nvfp4", "deepseek_v3_fp8"};
@@ -111,7 +53,7 @@ class AgainstTransformers : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AgainstTransformers, logits) {
   const Expected expected = expected_of(GetParam());
-  Loaded loaded(model_path(GetParam()), exact());
+  LoadedForTest loaded(golden_model(GetParam()), exact_for_test());
   EXPECT_LT(largest_difference(loaded.logits(expected.tokens), expected.logits), kFloat32);
 }
 
@@ -119,8 +61,8 @@ INSTANTIATE_TEST_SUITE_P(Models, AgainstTransformers, ::testing::ValuesIn(kDense
 
 // The same checkpoint with its low-bit weights dequantized into `dtype`.
 void write_dequantized(const std::string& name, Dtype dtype, const Path& folder) {
-  testing::TinyCheckpoint tiny = testing::TinyCheckpoint::load(kModels / name);
-  const Checkpoint checkpoint = Checkpoint::open(kModels / name);
+  testing::TinyCheckpoint tiny = testing::TinyCheckpoint::load(golden_models() / name);
+  const Checkpoint checkpoint = Checkpoint::open(golden_models() / name);
   Findings findings;
   const Model model = load_model(checkpoint, &findings);
   for (const Weight& weight : model.table.weights()) {
@@ -141,9 +83,12 @@ TEST_P(AgainstDequantized, logits) {
   testing::TempDir rounded, whole;
   write_dequantized(GetParam(), Dtype::kBF16, rounded.path());
   write_dequantized(GetParam(), Dtype::kF32, whole.path());
-  EXPECT_LT(largest_difference(Loaded(rounded.path(), exact()).logits(expected.tokens), expected.logits), kFloat32);
-  Loaded low_bit(kModels / GetParam(), exact());
-  EXPECT_LT(largest_difference(low_bit.logits(expected.tokens), Loaded(whole.path(), exact()).logits(expected.tokens)),
+  EXPECT_LT(
+      largest_difference(LoadedForTest(rounded.path(), exact_for_test()).logits(expected.tokens), expected.logits),
+      kFloat32);
+  LoadedForTest low_bit(golden_models() / GetParam(), exact_for_test());
+  EXPECT_LT(largest_difference(low_bit.logits(expected.tokens),
+                               LoadedForTest(whole.path(), exact_for_test()).logits(expected.tokens)),
             kFloat32);
 }
 
@@ -152,30 +97,19 @@ INSTANTIATE_TEST_SUITE_P(Models, AgainstDequantized, ::testing::ValuesIn(kRounde
 // Results depend neither on chunks, nor on the number of threads, nor on what else is in the batch, bit for bit.
 class Invariance : public ::testing::TestWithParam<const char*> {};
 
-EngineOptions with(ActivationKind activations, CacheElement cache) {
-  EngineOptions options;
-  options.arithmetic.integer_activations = activations;
-  options.cache = cache;
-  return options;
-}
-
 // 150 tokens: three pages.
-std::vector<TokenId> many_tokens(uint64_t seed) {
-  std::vector<TokenId> tokens;
-  for (uint64_t i = 0; i < 150; ++i) tokens.push_back(static_cast<TokenId>(random_bits(seed, i) % 256));
-  return tokens;
-}
+std::vector<TokenId> many_tokens(uint64_t seed) { return random_tokens_for_test(seed, 150); }
 
 TEST_P(Invariance, chunks_threads_and_neighbours_change_nothing) {
   const std::vector<TokenId> tokens = many_tokens(1), others = many_tokens(2);
   for (const ActivationKind activations : {ActivationKind::kF32, ActivationKind::kInt8}) {
     for (const CacheElement cache : {CacheElement::kBF16, CacheElement::kE4M3}) {
-      const EngineOptions options = with(activations, cache);
-      Loaded loaded(kModels / GetParam(), options, 1);
+      const EngineOptions options = options_for_test(activations, cache);
+      LoadedForTest loaded(golden_models() / GetParam(), options, 1);
       const std::vector<float> whole = loaded.logits(tokens);
       expect_same_bits(loaded.logits(tokens, 1), whole, "one token at a time");
       expect_same_bits(loaded.logits(tokens, 37), whole, "37 tokens at a time");
-      Loaded threaded(kModels / GetParam(), options, 3);
+      LoadedForTest threaded(golden_models() / GetParam(), options, 3);
       expect_same_bits(threaded.logits(tokens, 60), whole, "three threads");
       CachedSequence first = threaded.engine.make_sequence(), second = threaded.engine.make_sequence();
       const EngineInput inputs[] = {{&second, others, true}, {&first, tokens, true}};
@@ -192,8 +126,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Invariance,
 // Streamed layer by layer, two sequences: the bits of the resident model.
 TEST_P(Invariance, streaming_changes_nothing) {
   const std::vector<std::vector<TokenId>> sequences = {many_tokens(3), {7, 8, 9}};
-  const EngineOptions options = with(ActivationKind::kInt8, CacheElement::kBF16);
-  Loaded loaded(kModels / GetParam(), options);
+  const EngineOptions options = options_for_test(ActivationKind::kInt8, CacheElement::kBF16);
+  LoadedForTest loaded(golden_models() / GetParam(), options);
   std::vector<std::vector<float>> got(2);
   score(loaded.checkpoint, loaded.model, options, sequences, &loaded.pool,
         [&](uint64_t sequence, uint64_t first, uint64_t count, std::span<const float> logits) {
@@ -209,21 +143,21 @@ TEST_P(Invariance, streaming_changes_nothing) {
 TEST(Engine, coarser_arithmetic_is_near) {
   const auto difference = [&](const char* name, const EngineOptions& options) {
     const Expected expected = expected_of(name);
-    return largest_difference(Loaded(kModels / name, options).logits(expected.tokens), expected.logits);
+    return largest_difference(LoadedForTest(golden_models() / name, options).logits(expected.tokens), expected.logits);
   };
-  const double int8 = difference("gpt_oss_mxfp4", with(ActivationKind::kInt8, CacheElement::kF32));
+  const double int8 = difference("gpt_oss_mxfp4", options_for_test(ActivationKind::kInt8, CacheElement::kF32));
   EXPECT_GT(int8, 1e-3);
   EXPECT_LT(int8, 0.03);
-  const double bf16 = difference("llama", with(ActivationKind::kF32, CacheElement::kBF16));
+  const double bf16 = difference("llama", options_for_test(ActivationKind::kF32, CacheElement::kBF16));
   EXPECT_GT(bf16, 5e-4);
   EXPECT_LT(bf16, 0.01);
-  const double e4m3 = difference("llama", with(ActivationKind::kF32, CacheElement::kE4M3));
+  const double e4m3 = difference("llama", options_for_test(ActivationKind::kF32, CacheElement::kE4M3));
   EXPECT_GT(e4m3, bf16);
   EXPECT_LT(e4m3, 0.15);
 }
 
 TEST(Engine, tokens_outside_the_vocabulary_are_refused) {
-  Loaded loaded(kModels / "llama", exact());
+  LoadedForTest loaded(golden_models() / "llama", exact_for_test());
   for (const TokenId bad : {-1, 256}) {
     CachedSequence sequence = loaded.engine.make_sequence();
     const std::vector<TokenId> tokens = {1, bad};

@@ -26,6 +26,11 @@ void for_pieces(const std::vector<std::vector<TokenId>>& sequences, const Use& u
   }
 }
 
+// The fixed scales of one layer.
+std::vector<CacheScales> one_layer(const std::vector<CacheScales>& scales, uint64_t index) {
+  return scales.size() <= 1 ? scales : std::vector<CacheScales>{scales[index]};
+}
+
 // The model's spec with the one layer that is at work: a cache of its keys and values alone.
 ModelSpec one_layer(const ModelSpec& spec, uint64_t index) {
   ModelSpec one = spec;
@@ -40,6 +45,7 @@ void score(const Checkpoint& checkpoint, const Model& model, const EngineOptions
            const std::function<void(ScoreProgress)>& progress) {
   const ModelSpec& spec = model.spec;
   check(spec, sequences);
+  check_experts(spec, options.experts_per_token);
   const WeightLoader loader(checkpoint, model, options.arithmetic, pool);
   std::vector<std::vector<float>> states(sequences.size());
   {
@@ -54,9 +60,10 @@ void score(const Checkpoint& checkpoint, const Model& model, const EngineOptions
     if (progress) progress({index, spec.layers.size()});
     const LayerWeights weights = loader.layer(index);
     const ModelSpec alone = one_layer(spec, index);
+    const std::vector<CacheScales> scales = one_layer(options.cache_scales, index);
     Forward forward(alone, pool, options.experts_per_token);
     for (size_t s = 0; s < sequences.size(); ++s) {
-      CachedSequence cache(alone, options.cache, options.cache_scale);
+      CachedSequence cache(alone, options.cache, scales);
       for (uint64_t first = 0; first < sequences[s].size(); first += kTokensAtATime) {
         const uint64_t count = std::min(kTokensAtATime, sequences[s].size() - first);
         Batch batch;

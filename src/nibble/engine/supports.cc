@@ -32,6 +32,15 @@ std::string unsupported_layer(const ModelSpec& spec, const LayerSpec& layer) {
   return "";
 }
 
+// Groups of experts whose sizes differ, that have no two best experts, or of which none is chosen.
+std::string unsupported_groups(const ModelSpec& spec) {
+  if (spec.n_group <= 1) return "";
+  const bool whole = spec.experts % spec.n_group == 0 && spec.experts / spec.n_group >= 2;
+  if (whole && spec.topk_group != 0 && spec.topk_group <= spec.n_group) return "";
+  return fmt::format("a router that chooses {} of {} groups of {} experts", spec.topk_group, spec.n_group,
+                     spec.experts);
+}
+
 std::string unsupported_rope(const RopeSpec& rope) {
   for (const std::string_view known : {"", "default", "yarn", "llama3", "linear"}) {
     if (rope.scaling == known) return "";
@@ -52,6 +61,7 @@ std::string unsupported(const ModelSpec& spec) {
   for (const LayerSpec& layer : spec.layers) {
     if (std::string why = unsupported_layer(spec, layer); !why.empty()) return why;
   }
+  if (std::string why = unsupported_groups(spec); !why.empty()) return why;
   return unsupported_rope(spec.rope);
 }
 

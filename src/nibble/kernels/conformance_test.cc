@@ -2,9 +2,11 @@
 // near what float64 gives.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "nibble/base/aligned_bytes.h"
 #include "nibble/kernels/kernel.h"
 #include "nibble/kernels/matrix_for_test.h"
 
@@ -32,10 +34,7 @@ struct Problem {
   PackedForTest packed;
   uint64_t n, k, tokens;
   std::vector<float> x;
-  Int8Quantizer quantizer;
-  F32Padder padder;
-  E2M1Quantizer e2m1_quantizer;
-  BF16Rounder rounder;
+  ActivationsForTest activations;
 
   Problem(const std::string& format, uint64_t n_, uint64_t k_, uint64_t tokens_, RngForTest* rng)
       : packed(format, n_, k_, rng), n(n_), k(k_), tokens(tokens_), x(tokens_ * k_) {
@@ -48,10 +47,7 @@ struct Problem {
     task.group_end = packed.layout.row_groups();
     task.tokens = tokens;
     task.out_stride = n + 5;
-    if (kind == ActivationKind::kF32) task.f32 = padder.run(packed.layout, x.data(), tokens, k);
-    if (kind == ActivationKind::kInt8) task.int8 = quantizer.run(packed.layout, x.data(), tokens, k);
-    if (kind == ActivationKind::kBF16) task.bf16 = rounder.run(packed.layout, x.data(), tokens, k);
-    if (kind == ActivationKind::kE2M1) task.e2m1 = e2m1_quantizer.run(packed.layout, x.data(), tokens, k);
+    activations.prepare(kind, packed.layout, x.data(), tokens, k, &task);
     return task;
   }
 
@@ -218,6 +214,59 @@ TEST(Conformance, nan_stays_in_its_token) {
         }
       }
     }
+  }
+}
+
+// 8 real rows in a buffer of 64, the other 56 and what lies between the rows NaN: under every scheme of activations the
+// real rows are those of a buffer without the rest.
+TEST(Conformance, C67_nan_in_padding_reaches_no_real_row) {
+  RngForTest rng{15};
+  for (const std::string& format : layout_formats_for_test()) {
+    Problem real(format, 37, small_k(format, 3), 8, &rng);
+    const uint64_t stride = real.k + 11;
+    std::vector<float> buffer(64 * stride, std::nanf(""));
+    for (uint64_t t = 0; t < 8; ++t) std::copy_n(real.x.data() + t * real.k, real.k, buffer.data() + 7 * t * stride);
+    for (const Kernel* kernel : kernels()) {
+      if (!takes(*kernel, real.packed.layout)) continue;
+      SCOPED_TRACE(std::string(kernel->name) + ", " + format);
+      const std::vector<float> wanted = real.run(*kernel, real.task(kernel->activations));
+      PanelTask task = real.task(kernel->activations);
+      real.activations.prepare(kernel->activations, real.packed.layout, buffer.data(), 64, stride, &task);
+      std::vector<float> got(64 * task.out_stride, kPoison);
+      task.tokens = 64;
+      task.out = got.data();
+      kernel->panel(real.packed.layout)(task);
+      for (uint64_t t = 0; t < 8; ++t) {
+        for (uint64_t row = 0; row < 37; ++row) {
+          ASSERT_EQ(bits(got[7 * t * task.out_stride + row]), bits(wanted[t * task.out_stride + row]))
+              << t << ", " << row;
+        }
+      }
+    }
+  }
+}
+
+// A file with block scale byte 1 and second-level scale 1: code 7 is 6 * 2^-9 on every path, none is flushed.
+TEST(Conformance, C11_the_smallest_block_scale_is_not_flushed) {
+  const Format format = parse_format("nvfp4");
+  EncodedMatrix matrix = EncodedMatrix::make(format, 16, 64);
+  std::fill(matrix.codes.begin(), matrix.codes.end(), std::byte{0x77});
+  std::fill(matrix.scales.begin(), matrix.scales.end(), std::byte{1});
+  matrix.tensor_scale = {SecondLevel::kMultiply, 1.0F};
+  RngForTest rng{16};
+  Problem problem("nvfp4", 16, 64, 1, &rng);
+  const AlignedBytes tiles(problem.packed.layout.bytes());
+  pack_rows(problem.packed.layout, matrix.view(), 0, tiles.data());
+  problem.packed.matrix = {problem.packed.layout, tiles.data(), multiplier_of(format, matrix.tensor_scale)};
+  std::fill(problem.x.begin(), problem.x.end(), 0.0F);
+  problem.x[17] = 1;
+  for (const Kernel* kernel : kernels()) {
+    if (!takes(*kernel, problem.packed.layout)) continue;
+    SCOPED_TRACE(kernel->name);
+    const std::vector<float> got = problem.run(*kernel, problem.task(kernel->activations));
+    // 1 is 127 steps of 1/127 in INT8: the scale's rounding remains. In four-bit floats it is exact.
+    const float near = kernel->activations == ActivationKind::kInt8 ? 0.01171875F * 0x1p-22F : 0;
+    for (uint64_t row = 0; row < 16; ++row) ASSERT_NEAR(got[row], 0.01171875F, near);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nibble/base/rng.h"
+#include "nibble/kernels/kernel.h"
 #include "nibble/kernels/pack.h"
 #include "nibble/numerics/decode.h"
 #include "nibble/numerics/scale_codec.h"
@@ -73,6 +74,27 @@ struct PackedForTest {
   }
   PackedForTest(const PackedForTest&) = delete;
   PackedForTest& operator=(const PackedForTest&) = delete;
+};
+
+// Activations in the form that a kind of kernel takes, in memory of its own.
+class ActivationsForTest {
+ public:
+  // Rows `stride` floats apart; valid until the next call for the same kind.
+  void prepare(ActivationKind kind, const WeightLayout& layout, const float* rows, uint64_t count, uint64_t stride,
+               PanelTask* task) {
+    switch (kind) {
+      case ActivationKind::kF32: task->f32 = padder_.run(layout, rows, count, stride); return;
+      case ActivationKind::kInt8: task->int8 = quantizer_.run(layout, rows, count, stride); return;
+      case ActivationKind::kE2M1: task->e2m1 = e2m1_quantizer_.run(layout, rows, count, stride); return;
+      case ActivationKind::kBF16: task->bf16 = rounder_.run(layout, rows, count, stride); return;
+    }
+  }
+
+ private:
+  F32Padder padder_;
+  Int8Quantizer quantizer_;
+  E2M1Quantizer e2m1_quantizer_;
+  BF16Rounder rounder_;
 };
 
 }  // namespace nibble

@@ -11,7 +11,7 @@ namespace nibble {
 namespace {
 
 // Every element of every layout is found where the layout says, with the value that decode() gives.
-TEST(Pack, tiles_hold_what_decode_gives) {
+TEST(Pack, C87_tiles_hold_what_decode_gives) {
   RngForTest rng{1};
   for (const std::string& name : layout_formats_for_test()) {
     const uint64_t k = name == "int4-g48" ? 144 : 256;

@@ -6,6 +6,7 @@
 
 #include "nibble/base/check.h"
 #include "nibble/numerics/activations.h"
+#include "nibble/numerics/cache_types.h"
 #include "nibble/numerics/codec/bf16.h"
 #include "nibble/numerics/codec/e4m3.h"
 
@@ -36,9 +37,10 @@ void expand(CacheElement element, const std::byte* at, uint64_t n, float* out) {
   }
 }
 
-float own_scale(const CacheLayout& layout, const float* values, uint64_t n) {
-  if (layout.element != CacheElement::kE4M3) return 1;
-  if (layout.fixed_scale) return *layout.fixed_scale;
+// The scale of n keys or values of one head; `fixed` as in CacheScales.
+float scale_of(CacheElement element, const std::vector<float>& fixed, uint64_t head, const float* values, uint64_t n) {
+  if (element != CacheElement::kE4M3) return 1;
+  if (!fixed.empty()) return fixed.size() == 1 ? fixed.front() : fixed[head];
   float amax = 0;
   for (uint64_t i = 0; i < n; ++i) {
     // A NaN is kept: the scale becomes one, and the token's keys with it.
@@ -51,6 +53,13 @@ float own_scale(const CacheLayout& layout, const float* values, uint64_t n) {
 
 }  // namespace
 
+CacheElement cache_element_of(std::string_view name) {
+  for (const CacheType& type : cache_types()) {
+    if (type.name == name) return type.element_bytes == 1 ? CacheElement::kE4M3 : CacheElement::kBF16;
+  }
+  return CacheElement::kF32;
+}
+
 uint64_t cache_element_bytes(CacheElement element) {
   return element == CacheElement::kF32 ? 4 : element == CacheElement::kBF16 ? 2 : 1;
 }
@@ -61,8 +70,8 @@ uint64_t CacheLayout::scale_bytes() const {
 }
 
 CacheLayout cache_layout(const ModelSpec& spec, const LayerSpec& layer, CacheElement element,
-                         std::optional<float> fixed_scale) {
-  CacheLayout layout{.element = element, .fixed_scale = fixed_scale, .window = layer.sliding_window};
+                         const CacheScales& fixed) {
+  CacheLayout layout{.element = element, .fixed = fixed, .window = layer.sliding_window};
   if (layer.attention == AttentionKind::kMla) {
     layout.latent = true;
     layout.heads = 1;
@@ -73,6 +82,9 @@ CacheLayout cache_layout(const ModelSpec& spec, const LayerSpec& layer, CacheEle
     layout.heads = shape.kv_heads;
     layout.key_dim = shape.head_dim;
     layout.value_dim = shape.v_head_dim;
+  }
+  for (const std::vector<float>* scales : {&fixed.keys, &fixed.values}) {
+    NIBBLE_CHECK(scales->size() <= 1 || scales->size() == layout.heads);
   }
   return layout;
 }
@@ -96,7 +108,7 @@ void CachedLayer::store(uint64_t position, const float* keys, const float* value
   for (uint64_t h = 0; h < layout_.heads; ++h) {
     std::byte* at = head_of(page, h);
     const float* key = keys + h * layout_.key_dim;
-    const float key_scale = own_scale(layout_, key, layout_.key_dim);
+    const float key_scale = scale_of(layout_.element, layout_.fixed.keys, h, key, layout_.key_dim);
     for (uint64_t d = 0; d < layout_.key_dim; ++d) {
       const uint64_t index = layout_.latent ? slot * layout_.key_dim + d : d * kPageTokens + slot;
       put(layout_.element, key[d], key_scale, at + index * size);
@@ -104,7 +116,7 @@ void CachedLayer::store(uint64_t position, const float* keys, const float* value
     float value_scale = 1;
     if (!layout_.latent) {
       const float* value = values + h * layout_.value_dim;
-      value_scale = own_scale(layout_, value, layout_.value_dim);
+      value_scale = scale_of(layout_.element, layout_.fixed.values, h, value, layout_.value_dim);
       std::byte* row = at + layout_.key_bytes() + slot * layout_.value_dim * size;
       for (uint64_t d = 0; d < layout_.value_dim; ++d) put(layout_.element, value[d], value_scale, row + d * size);
     }
@@ -150,9 +162,13 @@ void CachedLayer::load(uint64_t page, uint64_t head, float* keys, float* values)
 
 uint64_t CachedLayer::bytes() const { return (pages_.size() - gone_pages_) * layout_.page_bytes(); }
 
-CachedSequence::CachedSequence(const ModelSpec& spec, CacheElement element, std::optional<float> fixed_scale) {
+CachedSequence::CachedSequence(const ModelSpec& spec, CacheElement element, std::span<const CacheScales> fixed) {
+  NIBBLE_CHECK(fixed.size() <= 1 || fixed.size() == spec.layers.size());
   layers_.reserve(spec.layers.size());
-  for (const LayerSpec& layer : spec.layers) layers_.emplace_back(cache_layout(spec, layer, element, fixed_scale));
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    const CacheScales own = fixed.empty() ? CacheScales{} : fixed[fixed.size() == 1 ? 0 : i];
+    layers_.emplace_back(cache_layout(spec, spec.layers[i], element, own));
+  }
 }
 
 void CachedSequence::truncate(uint64_t tokens) {

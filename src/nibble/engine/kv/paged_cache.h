@@ -5,11 +5,14 @@
 //   latent (MLA)    one head; rows (64, rank + rope): keys are whole rows, values their first `rank` columns
 //
 // E4M3: one float32 scale for each token and head, of keys and of values: amax / 448 of that token alone (dynamic), or
-// a fixed one.
+// fixed ones of the layer. With dynamic scales an element x of a head whose largest magnitude is A comes back within
+// max(|x| / 16, A / 448 · 2^-10): half a step of three bits of mantissa, and of the smallest codes (docs/engine.md says
+// what follows for attention). Fixed scales clamp at 448 times themselves.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "nibble/base/aligned_bytes.h"
@@ -21,10 +24,17 @@ namespace nibble {
 enum class CacheElement : uint8_t { kF32, kBF16, kE4M3 };
 
 uint64_t cache_element_bytes(CacheElement element);
+// What keys and values are kept as, under a name of numerics/cache_types.h; any other name is float32.
+CacheElement cache_element_of(std::string_view name);
+
+// Of a layer's keys and values (a latent layer has keys alone): none, one for all heads, or one a head.
+struct CacheScales {
+  std::vector<float> keys, values;
+};
 
 struct CacheLayout {
   CacheElement element = CacheElement::kBF16;
-  std::optional<float> fixed_scale;  // kE4M3: instead of each token's own
+  CacheScales fixed;  // kE4M3: instead of each token's own
   bool latent = false;
   uint64_t heads = 0, key_dim = 0, value_dim = 0;
   uint64_t window = 0;  // 0: all tokens are kept
@@ -38,7 +48,7 @@ struct CacheLayout {
 };
 
 CacheLayout cache_layout(const ModelSpec& spec, const LayerSpec& layer, CacheElement element,
-                         std::optional<float> fixed_scale = std::nullopt);
+                         const CacheScales& fixed = {});
 
 // One layer of one sequence.
 class CachedLayer {
@@ -69,7 +79,8 @@ class CachedLayer {
 
 class CachedSequence {
  public:
-  CachedSequence(const ModelSpec& spec, CacheElement element, std::optional<float> fixed_scale = std::nullopt);
+  // `fixed`: a layer each, or one for all of them; none: each token's own scales.
+  CachedSequence(const ModelSpec& spec, CacheElement element, std::span<const CacheScales> fixed = {});
 
   uint64_t tokens() const { return tokens_; }
   void advance(uint64_t tokens) { tokens_ += tokens; }

@@ -77,7 +77,7 @@ TEST(CachedLayer, a_window_gives_up_what_it_left_behind) {
 
 TEST(CachedLayer, a_fixed_scale_clamps) {
   CacheLayout layout = layout_of(CacheElement::kE4M3, false);
-  layout.fixed_scale = 1.0F;
+  layout.fixed = {{1.0F}, {1.0F}};
   CachedLayer layer(layout);
   layer.reserve(0, 1);
   const std::vector<float> large(32, 1000.0F);
