@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write tests/golden/models/greedy: what transformers' greedy search makes of the tiny models.
+"""Write tests/golden/greedy: what transformers' greedy search makes of the tiny models.
 
 Run with the environment of tools/oracles/setup.sh, after tools/make_tiny_models.py:
     build/oracles/bin/python tools/make_greedy_goldens.py
@@ -63,7 +63,7 @@ def make(family):
             tensors[f"{i}.logits"] = logits
         else:
             what = "prompts; ids and logits (64, 2) of the two best tokens of each step of greedy search"
-            save_tensors(tiny.MODELS / "greedy" / f"{family}.safetensors", tensors, {"library": "transformers", "prompts": seed, "what": what})
+            save_tensors(tiny.MODELS.parent / "greedy" / f"{family}.safetensors", tensors, {"library": "transformers", "prompts": seed, "what": what})
             distinct = len({int(token) for i in range(len(LENGTHS)) for token in tensors[f"{i}.ids"][:, 0]})
             return f"{family}: prompts {seed}, smallest margin {least:.1e}, {distinct} different tokens"
     raise SystemExit(f"{family}: no seed below {SEEDS} whose margins are all above {LEAST_MARGIN}")

@@ -1,4 +1,4 @@
-// Greedy choices of every family against transformers' own search in float32 (tests/golden/models/greedy,
+// Greedy choices of every family against transformers' own search in float32 (tests/golden/greedy,
 // tools/make_greedy_goldens.py): four prompts, 64 tokens each, every step judged behind the tokens that transformers
 // chose, so that one other choice is one difference and not all that follow.
 //
@@ -12,6 +12,7 @@
 #include "nibble/checkpoint/safetensors.h"
 #include "nibble/engine/generate.h"
 #include "nibble/engine/loaded_for_test.h"
+#include "nibble/testing/temp_dir.h"
 
 namespace nibble {
 namespace {
@@ -41,7 +42,7 @@ std::vector<T> read_as(const Checkpoint& file, const std::string& name) {
 }
 
 std::vector<GreedyCase> greedy_cases(const std::string& family) {
-  const Checkpoint file = Checkpoint::open(golden_models() / "greedy" / (family + ".safetensors"));
+  const Checkpoint file = Checkpoint::open(nibble::testing::golden_dir() / "greedy" / (family + ".safetensors"));
   std::vector<GreedyCase> cases(kPrompts);
   for (uint64_t i = 0; i < kPrompts; ++i) {
     const std::string number = std::to_string(i);

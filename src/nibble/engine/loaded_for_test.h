@@ -78,6 +78,7 @@ inline void expect_same_bits(std::span<const float> got, std::span<const float> 
 
 inline std::vector<TokenId> random_tokens_for_test(uint64_t seed, uint64_t count) {
   std::vector<TokenId> tokens;
+  tokens.reserve(count);
   for (uint64_t i = 0; i < count; ++i) tokens.push_back(static_cast<TokenId>(random_bits(seed, i) % 256));
   return tokens;
 }

@@ -36,8 +36,8 @@ struct Problem {
   std::vector<float> x;
   ActivationsForTest activations;
 
-  Problem(const std::string& format, uint64_t n_, uint64_t k_, uint64_t tokens_, RngForTest* rng)
-      : packed(format, n_, k_, rng), n(n_), k(k_), tokens(tokens_), x(tokens_ * k_) {
+  Problem(const std::string& format, uint64_t rows, uint64_t cols, uint64_t count, RngForTest* rng)
+      : packed(format, rows, cols, rng), n(rows), k(cols), tokens(count), x(count * cols) {
     for (float& value : x) value = rng->normal();
   }
 
@@ -74,7 +74,7 @@ TEST(Conformance, every_kernel_gives_the_references_bits) {
   for (const std::string& format : layout_formats_for_test()) {
     for (const uint64_t n : std::vector<uint64_t>{1, 16, 37, 64}) {
       for (const uint64_t tokens : std::vector<uint64_t>{1, 2, 3, 5, 8, 9, 12, 15, 17}) {
-        Problem problem(format, n, small_k(format, 1 + rng.next_u32() % 5), tokens, &rng);
+        Problem problem(format, n, small_k(format, 1 + uint64_t{rng.next_u32()} % 5), tokens, &rng);
         for (const Kernel* kernel : kernels()) {
           if (!takes(*kernel, problem.packed.layout)) continue;
           if (kernel->name == "tensor-core-model") continue;  // another arithmetic, see tensor_core_test.cc
@@ -155,6 +155,17 @@ TEST(Conformance, neither_batch_nor_cuts_change_a_bit) {
   }
 }
 
+// The dot product, and the sum of its terms' magnitudes.
+std::pair<double, double> dot_in_float64(const float* weights, const float* x, uint64_t n) {
+  double sum = 0, magnitudes = 0;
+  for (uint64_t i = 0; i < n; ++i) {
+    const double product = static_cast<double>(weights[i]) * static_cast<double>(x[i]);
+    sum += product;
+    magnitudes += std::abs(product);
+  }
+  return {sum, magnitudes};
+}
+
 // Against float64: with float32 activations the error is float32's, with INT8 it is that of rounding the activations.
 TEST(Conformance, the_reference_is_near_float64) {
   RngForTest rng{13};
@@ -170,13 +181,8 @@ TEST(Conformance, the_reference_is_near_float64) {
       const std::vector<float> got = problem.run(kernel, problem.task(kind));
       for (uint64_t t = 0; t < problem.tokens; ++t) {
         for (uint64_t row = 0; row < problem.n; ++row) {
-          double exact = 0, squares = 0;
-          for (uint64_t col = 0; col < problem.k; ++col) {
-            const double product = static_cast<double>(weights[row * problem.k + col]) *
-                                   static_cast<double>(problem.x[t * problem.k + col]);
-            exact += product;
-            squares += std::abs(product);
-          }
+          const auto [exact, squares] =
+              dot_in_float64(weights.data() + row * problem.k, problem.x.data() + t * problem.k, problem.k);
           // Half a step of the largest of 16 or 32 normal numbers is at most 4.5 / 254 of a typical one.
           // A four-bit float is off by up to a sixth of the largest.
           // BF16 keeps eight bits.

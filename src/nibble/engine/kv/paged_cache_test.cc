@@ -24,6 +24,23 @@ float number(uint64_t seed, uint64_t token, uint64_t index) {
   return static_cast<float>(random_normal(seed, token * 1000 + index));
 }
 
+// A token's keys and values of one head, which number() gave, are read back but for a share of each.
+void expect_read_back(const CachedLayer& layer, uint64_t token, uint64_t head, double share) {
+  const CacheLayout& layout = layer.layout();
+  std::vector<float> keys(layout.key_dim * kPageTokens), values(layout.value_dim * kPageTokens);
+  layer.load(token / kPageTokens, head, keys.data(), values.data());
+  const uint64_t slot = token % kPageTokens;
+  const double least = share > 0.01 ? 0.01 : 0;
+  for (uint64_t d = 0; d < layout.key_dim; ++d) {
+    const float wanted = number(1, token, head * layout.key_dim + d);
+    ASSERT_NEAR(keys[d * kPageTokens + slot], wanted, share * std::abs(wanted) + least);
+  }
+  for (uint64_t d = 0; d < layout.value_dim; ++d) {
+    const float wanted = layout.latent ? number(1, token, d) : number(2, token, head * layout.value_dim + d);
+    ASSERT_NEAR(values[slot * layout.value_dim + d], wanted, share * std::abs(wanted) + least);
+  }
+}
+
 // What was stored is read back: whole in float32, within half a step of the last bit in 16 and 8 bits.
 TEST(CachedLayer, gives_back_what_it_stored) {
   for (const bool latent : {false, true}) {
@@ -41,18 +58,7 @@ TEST(CachedLayer, gives_back_what_it_stored) {
       EXPECT_EQ(layer.bytes(), 2 * layout.page_bytes());
       for (uint64_t token = 0; token < 70; ++token) {
         for (uint64_t head = 0; head < layout.heads; ++head) {
-          std::vector<float> keys(layout.key_dim * kPageTokens), values(layout.value_dim * kPageTokens);
-          layer.load(token / kPageTokens, head, keys.data(), values.data());
-          const uint64_t slot = token % kPageTokens;
-          for (uint64_t d = 0; d < layout.key_dim; ++d) {
-            const float wanted = number(1, token, head * layout.key_dim + d);
-            ASSERT_NEAR(keys[d * kPageTokens + slot], wanted, share * std::abs(wanted) + (share > 0.01 ? 0.01 : 0));
-          }
-          for (uint64_t d = 0; d < layout.value_dim; ++d) {
-            const float wanted = latent ? number(1, token, d) : number(2, token, head * layout.value_dim + d);
-            ASSERT_NEAR(values[slot * layout.value_dim + d], wanted,
-                        share * std::abs(wanted) + (share > 0.01 ? 0.01 : 0));
-          }
+          expect_read_back(layer, token, head, share);
         }
       }
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "nibble/base/check.h"
 #include "nibble/kernels/cpu/vector/vector_loops.h"
 
 namespace nibble {
@@ -32,6 +33,7 @@ void take_largest(std::vector<float>* scores, uint64_t k, RoutedExpert* slots) {
 void keep_best_groups(const ModelSpec& spec, std::vector<float>* scores) {
   if (spec.n_group <= 1 || spec.topk_group >= spec.n_group) return;
   const size_t size = scores->size() / spec.n_group;
+  NIBBLE_CHECK(size != 0);  // families refuse groups that do not divide the experts
   std::vector<float> sums(spec.n_group);
   for (size_t g = 0; g < spec.n_group; ++g) {
     float first = kNone, second = kNone;
