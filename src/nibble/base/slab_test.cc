@@ -44,6 +44,7 @@ TEST(Slab, threads_get_memory_of_their_own) {
   Slab slab;
   std::vector<std::vector<SharedBytes>> of_thread(4);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (size_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 500; ++i) {

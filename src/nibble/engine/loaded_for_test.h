@@ -12,10 +12,11 @@
 
 #include "nibble/base/rng.h"
 #include "nibble/engine/engine.h"
+#include "nibble/testing/temp_dir.h"
 
 namespace nibble {
 
-inline Path golden_models() { return Path(NIBBLE_SOURCE_DIR) / "tests/golden/models"; }
+inline Path golden_models() { return nibble::testing::golden_dir() / "models"; }
 
 // The folder of a model, or its file if it is a GGUF one.
 inline Path golden_model(const std::string& name) {

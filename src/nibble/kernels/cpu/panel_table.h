@@ -15,8 +15,8 @@ template <class Family, CodeKind kCodes, ScaleType kScale, ZeroPoint kZero>
 Panel instance_for(const WeightLayout& layout) {
   if constexpr (Family::kFloats) return Family::template panel<kCodes, kScale, kZero, 0>;
   if constexpr (!Family::kFloats) {
-    return layout.run_cols() == 32 ? Family::template panel<kCodes, kScale, kZero, 32>
-                                   : Family::template panel<kCodes, kScale, kZero, 16>;
+    if (layout.run_cols() == 32) return Family::template panel<kCodes, kScale, kZero, 32>;
+    return Family::template panel<kCodes, kScale, kZero, 16>;
   }
 }
 
