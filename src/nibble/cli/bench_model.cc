@@ -35,7 +35,7 @@ struct ModelSizes {
 std::string name_of(const std::string& path) {
   const Path whole = std::filesystem::absolute(path).lexically_normal();
   const Path plain = whole.has_filename() ? whole : whole.parent_path();
-  const std::string last = plain.filename().string();
+  std::string last = plain.filename().string();
   if (!ends_with(last, ".gguf") && !ends_with(last, ".safetensors")) return last;
   return plain.stem() == "model" ? plain.parent_path().filename().string() : plain.stem().string();
 }
