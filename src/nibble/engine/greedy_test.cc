@@ -69,10 +69,12 @@ Rows in_one_call(LoadedForTest* loaded, const std::vector<GreedyCase>& cases) {
 // The prompts, then a token a call, all cases side by side.
 Rows token_by_token(LoadedForTest* loaded, std::span<const GreedyCase> cases) {
   std::vector<CachedSequence> sequences;
+  sequences.reserve(cases.size());
   for (size_t i = 0; i < cases.size(); ++i) sequences.push_back(loaded->engine.make_sequence());
   Rows rows(cases.size());
   for (uint64_t s = 0; s < kSteps; ++s) {
     std::vector<EngineInput> inputs;
+    inputs.reserve(cases.size());
     for (size_t i = 0; i < cases.size(); ++i) {
       inputs.push_back({&sequences[i], s == 0 ? std::span(cases[i].prompt) : std::span(&cases[i].tokens[s - 1], 1)});
     }
@@ -91,11 +93,14 @@ Rows without_cache(LoadedForTest* loaded, std::span<const GreedyCase> cases) {
   for (uint64_t s = 0; s < kSteps; ++s) {
     std::vector<CachedSequence> sequences;
     std::vector<std::vector<TokenId>> tokens;
+    sequences.reserve(cases.size());
+    tokens.reserve(cases.size());
     for (const GreedyCase& one : cases) {
       sequences.push_back(loaded->engine.make_sequence());
       tokens.push_back(one.behind(s));
     }
     std::vector<EngineInput> inputs;
+    inputs.reserve(cases.size());
     for (size_t i = 0; i < cases.size(); ++i) inputs.push_back({&sequences[i], tokens[i]});
     const std::span<const float> logits = loaded->engine.run(inputs);
     for (size_t i = 0; i < cases.size(); ++i) {

@@ -131,6 +131,17 @@ ModelSpec router_spec(RouterKind kind, uint64_t groups) {
   return spec;
 }
 
+void expect_different_experts(const ModelSpec& spec, uint64_t k, std::vector<float> logits) {
+  std::vector<RoutedExpert> slots(k == 0 ? 3 : k);
+  choose_experts(spec, k, {}, logits.data(), slots.data());
+  std::vector<int> times(kExperts);
+  for (const RoutedExpert& slot : slots) {
+    ASSERT_LT(slot.expert, kExperts);
+    ++times[slot.expert];
+  }
+  EXPECT_EQ(*std::max_element(times.begin(), times.end()), 1);
+}
+
 // Whatever the router's numbers are, a token's experts exist and are different ones: nothing indexes experts otherwise.
 TEST(Router, every_choice_is_an_expert_that_exists) {
   const float nan = std::nanf(""), inf = HUGE_VALF;
@@ -144,16 +155,7 @@ TEST(Router, every_choice_is_an_expert_that_exists) {
     for (const uint64_t groups : {uint64_t{0}, uint64_t{2}, uint64_t{4}}) {
       for (const uint64_t k : {uint64_t{0}, uint64_t{1}, kExperts}) {
         for (const std::vector<float>& row : rows) {
-          const ModelSpec spec = router_spec(kind, groups);
-          std::vector<float> logits = row;
-          std::vector<RoutedExpert> slots(k == 0 ? 3 : k);
-          choose_experts(spec, k, {}, logits.data(), slots.data());
-          std::vector<int> times(kExperts);
-          for (const RoutedExpert& slot : slots) {
-            ASSERT_LT(slot.expert, kExperts);
-            ++times[slot.expert];
-          }
-          EXPECT_EQ(*std::max_element(times.begin(), times.end()), 1);
+          expect_different_experts(router_spec(kind, groups), k, row);
         }
       }
     }
