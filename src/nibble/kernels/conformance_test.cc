@@ -149,7 +149,8 @@ TEST(Conformance, neither_batch_nor_cuts_change_a_bit) {
           task.group_end = group + 1;
           kernel->panel(problem.packed.layout)(task);
         }
-        for (uint64_t row = 0; row < 80; ++row) ASSERT_EQ(bits(out[row]), bits(whole[token * 85 + row])) << token;
+        for (uint64_t row = 0; row < 80; ++row)
+          ASSERT_EQ(bits(out[row]), bits(whole[uint64_t{token} * 85 + row])) << token;
       }
     }
   }

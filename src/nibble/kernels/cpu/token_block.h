@@ -59,7 +59,7 @@ void for_token_blocks(const PanelTask& task, const BlockShape& shape, const Inte
   const WeightLayout& layout = task.weights->layout;
   const uint64_t widest = shape.widest, lane_bytes = layout.padded_k() / layout.run_cols() * shape.run_bytes;
   const uint64_t block_bytes = (lane_bytes * widest + 63) / 64 * 64;
-  const uint64_t held = std::clamp<uint64_t>(kCacheBytes / block_bytes, 1, kMostBlocks);
+  const uint64_t held = std::clamp<uint64_t>(kCacheBytes / std::max<uint64_t>(1, block_bytes), 1, kMostBlocks);
   TokenBlock blocks[kMostBlocks];
   for (uint64_t begin = 0; begin < task.tokens; begin += held * widest) {
     const uint64_t end = std::min(task.tokens, begin + held * widest);

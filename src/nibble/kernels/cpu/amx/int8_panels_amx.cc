@@ -130,11 +130,11 @@ template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, size_t kRun>
 class Group {
  public:
   Group(const PanelTask& task, std::byte* unpacked)
-      : task_(task),
+      : multiplier_(_mm512_set1_ps(scale_multiplier<kScale>(task.weights->multiplier))),
+        task_(task),
         layout_(task.weights->layout),
         runs_(layout_.padded_k() / kRun),
         tile_bytes_(layout_.tile_bytes()),
-        multiplier_(_mm512_set1_ps(scale_multiplier<kScale>(task.weights->multiplier))),
         unpacked_(unpacked) {}
 
   // The row group that is multiplied from here on.
@@ -187,10 +187,10 @@ class Group {
     }
   }
 
+  __m512 multiplier_;
   const PanelTask& task_;
   const WeightLayout layout_;
   uint64_t runs_, tile_bytes_;
-  __m512 multiplier_;
   std::byte* unpacked_;
   uint64_t group_ = 0;
 };
