@@ -1,6 +1,7 @@
 // Random matrices in every layout, for tests of kernels.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "nibble/base/rng.h"
 #include "nibble/kernels/kernel.h"
 #include "nibble/kernels/pack.h"
+#include "nibble/numerics/codec/bits.h"
 #include "nibble/numerics/decode.h"
 #include "nibble/numerics/scale_codec.h"
 
@@ -75,6 +77,10 @@ struct PackedForTest {
   PackedForTest(const PackedForTest&) = delete;
   PackedForTest& operator=(const PackedForTest&) = delete;
 };
+
+inline bool same_bits_for_test(const float* a, const float* b, uint64_t n) {
+  return std::equal(a, a + n, b, [](float x, float y) { return float_bits(x) == float_bits(y); });
+}
 
 // Activations in the form that a kind of kernel takes, in memory of its own.
 class ActivationsForTest {

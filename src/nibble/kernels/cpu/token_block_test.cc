@@ -114,27 +114,28 @@ TEST(TokenBlock, words_of_int8_lie_side_by_side) {
   }
 }
 
+void expect_floats_side_by_side(const Example& example, uint64_t lanes) {
+  const WeightLayout& layout = example.packed.layout;
+  const F32Activations& x = example.task.f32;
+  const TokenBlock block{3, lanes, lanes, nullptr};
+  std::vector<float> out(lanes * x.runs * f32_run_bytes(layout) / sizeof(float));
+  interleave_f32(example.task, block, 0.5F, reinterpret_cast<std::byte*>(out.data()));
+  const float* at = out.data();
+  for (uint64_t run = 0; run < x.runs; ++run) {
+    for (uint64_t i = 0; i < layout.run_cols() * lanes; ++i) {
+      const uint64_t column = run * layout.run_cols() + i / lanes;
+      ASSERT_EQ(*at++, x.row(26 - (3 + i % lanes))[column] / 2) << column << ", lane " << i % lanes;
+    }
+    for (uint64_t lane = 0; layout.zero == ZeroPoint::kMin && lane < lanes; ++lane) {
+      ASSERT_EQ(*at++, x.run_sums[(26 - (3 + lane)) * x.runs + run]);
+    }
+  }
+}
+
 TEST(TokenBlock, floats_lie_side_by_side) {
   for (const char* format : {"bf16", "q4_1"}) {
-    Example example(format);
-    const WeightLayout& layout = example.packed.layout;
-    const F32Activations& x = example.task.f32;
-    for (const uint64_t lanes : std::vector<uint64_t>{1, 2, 8}) {
-      const TokenBlock block{3, lanes, lanes, nullptr};
-      std::vector<float> out(lanes * x.runs * f32_run_bytes(layout) / sizeof(float));
-      interleave_f32(example.task, block, 0.5F, reinterpret_cast<std::byte*>(out.data()));
-      const float* at = out.data();
-      for (uint64_t run = 0; run < x.runs; ++run) {
-        for (uint64_t c = 0; c < layout.run_cols(); ++c) {
-          for (uint64_t lane = 0; lane < lanes; ++lane) {
-            ASSERT_EQ(*at++, x.row(26 - (3 + lane))[run * layout.run_cols() + c] / 2) << run << ", " << c;
-          }
-        }
-        for (uint64_t lane = 0; layout.zero == ZeroPoint::kMin && lane < lanes; ++lane) {
-          ASSERT_EQ(*at++, x.run_sums[(26 - (3 + lane)) * x.runs + run]);
-        }
-      }
-    }
+    const Example example(format);
+    for (const uint64_t lanes : std::vector<uint64_t>{1, 2, 8}) expect_floats_side_by_side(example, lanes);
   }
 }
 
