@@ -88,7 +88,7 @@ void interleave_f32(const PanelTask& task, const TokenBlock& block, float factor
   const std::byte *values[kMostLanes], *sums[kMostLanes];
   NIBBLE_CHECK(lanes <= kMostLanes);
   find_rows(task, block, x.values, x.stride * sizeof(float), values);
-  find_rows(task, block, x.run_sums, x.runs * sizeof(float), sums);
+  if (layout.zero == ZeroPoint::kMin) find_rows(task, block, x.run_sums, x.runs * sizeof(float), sums);
   for (uint64_t run = 0; run < runs; ++run) {
     place(values, cols, lanes, out);
     auto* scaled = reinterpret_cast<float*>(out);
