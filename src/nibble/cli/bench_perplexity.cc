@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/peak_memory.h"
+#include "nibble/base/stopwatch.h"
 #include "nibble/base/strings.h"
 #include "nibble/base/text_file.h"
 #include "nibble/engine/memory_check.h"
@@ -122,11 +122,11 @@ int run_bench_perplexity(const BenchPerplexityArgs& args, const CommonOptions& c
   check_memory(args.model, needed, machine_info().available_bytes);
   ScoreFile file(args.per_token);
   PerplexityMeter meter(windows, holds_tokens(args.file), file.sink());
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   run_model(args, common, opened, windows, &meter);
   file.commit();
   const Perplexity result = meter.result();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = watch.seconds();
   if (common.json) {
     print_json(Json{{"perplexity", result.perplexity()},
                     {"mean_nll", result.mean_nll},

@@ -4,7 +4,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <future>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "nibble/base/log.h"
 #include "nibble/base/peak_memory.h"
 #include "nibble/base/progress.h"
+#include "nibble/base/stopwatch.h"
 #include "nibble/base/strings.h"
 #include "nibble/quantize/earlier_run.h"
 #include "nibble/quantize/finished_target.h"
@@ -280,7 +280,7 @@ class Run {
   }
 
   void measure() {
-    result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    result_.seconds = watch_.seconds();
     result_.peak_rss_bytes = peak_memory_bytes();
     result_.input_gb_per_s = result_.seconds > 0 ? static_cast<double>(result_.bytes_done) / result_.seconds / 1e9 : 0;
   }
@@ -345,7 +345,7 @@ class Run {
   std::optional<Presence> presence_;
   std::optional<Journal> journal_;
   QuantizeResult result_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Stopwatch watch_;
 };
 
 }  // namespace

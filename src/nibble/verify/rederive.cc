@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "nibble/base/error.h"
 #include "nibble/base/parallel.h"
 #include "nibble/base/progress.h"
+#include "nibble/base/stopwatch.h"
 #include "nibble/quantize/side_files.h"
 #include "nibble/verify/rederived_files.h"
 #include "nibble/verify/rederived_unit.h"
@@ -40,13 +40,13 @@ class Rederivation {
   }
 
   Rederived run() {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     compare_recipe();
     const StoredParts parts(*context_.checkpoint, plan_, *context_.base, findings_);
     sums_.differing += parts.unmatched() + (parts.same_files() ? 0 : 1);
     compare_units(parts);
     compare_files(parts.same_files());
-    sums_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    sums_.seconds = watch.seconds();
     return sums_;
   }
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <functional>
 
 #include "nibble/base/error.h"
+#include "nibble/base/stopwatch.h"
 #include "nibble/verify/against.h"
 #include "nibble/verify/finding_list.h"
 #include "nibble/verify/proof.h"
@@ -98,7 +98,7 @@ ScanOptions scan_options(const VerifyOptions& options, const Checkpoint& checkpo
 }  // namespace
 
 VerifyReport verify(const Path& path, const VerifyOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   VerifyReport report;
   Findings& findings = report.findings;
   const Checkpoint checkpoint = Checkpoint::scan(path, open_options(options), &findings);
@@ -137,7 +137,7 @@ VerifyReport verify(const Path& path, const VerifyOptions& options) {
   sort_and_group(&findings);
   report.tensors = checkpoint.tensors().size();
   report.bytes = scan.bytes;
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.seconds = watch.seconds();
   return report;
 }
 

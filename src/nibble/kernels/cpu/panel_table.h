@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "nibble/kernels/panel.h"
 
@@ -63,6 +64,14 @@ Panel panel_from_table(const WeightLayout& layout) {
     case CodeKind::kInt8: return by_float_scale<Family, CodeKind::kInt8, ZeroPoint::kNone>(layout);
     default: return by_float_codes<Family>(layout);
   }
+}
+
+// Why the family has no instance; "" if it has one.
+template <class Family>
+std::string obstacle_from_table(const WeightLayout& layout) {
+  if (panel_from_table<Family>(layout) != nullptr) return "";
+  return Family::kFloats ? "no code for this pair of element and scale type"
+                         : "it takes 4-bit and 8-bit integers and E2M1, with a scale in each tile";
 }
 
 }  // namespace nibble

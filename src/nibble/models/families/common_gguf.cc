@@ -181,6 +181,15 @@ Json gguf_decoder_config(const GgufFile& gguf, const ModelSpec& spec, std::strin
 }
 
 std::string GgufNames::translate(std::string_view gguf_name) const {
+  using Names = std::map<std::string_view, std::string_view>;
+  static const Names model{{"token_embd.weight", "model.embed_tokens.weight"},
+                           {"output_norm.weight", "model.norm.weight"},
+                           {"output.weight", "lm_head.weight"}};
+  static const Names of_all{{"attn_norm.weight", "input_layernorm.weight"},
+                            {"attn_q.weight", "self_attn.q_proj.weight"},
+                            {"attn_k.weight", "self_attn.k_proj.weight"},
+                            {"attn_v.weight", "self_attn.v_proj.weight"},
+                            {"attn_output.weight", "self_attn.o_proj.weight"}};
   if (const auto it = model.find(gguf_name); it != model.end()) return std::string(it->second);
   constexpr std::string_view kBlock = "blk.";
   if (!starts_with(gguf_name, kBlock)) return "";
@@ -189,9 +198,11 @@ std::string GgufNames::translate(std::string_view gguf_name) const {
   if (dot == std::string_view::npos || dot == 0 || dot > 9) return "";
   const std::string_view number = rest.substr(0, dot);
   if (number.find_first_not_of("0123456789") != std::string_view::npos) return "";
-  const auto it = layer.find(rest.substr(dot + 1));
-  if (it == layer.end()) return "";
-  return std::string("model.layers.").append(number).append(".").append(it->second);
+  for (const Names* names : {&of_all, &layer}) {
+    const auto it = names->find(rest.substr(dot + 1));
+    if (it != names->end()) return std::string("model.layers.").append(number).append(".").append(it->second);
+  }
+  return "";
 }
 
 }  // namespace nibble

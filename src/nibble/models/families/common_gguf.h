@@ -44,9 +44,10 @@ ModelSpec parse_gguf_decoder(const GgufSpecReader& reader, const Family& family)
 Json gguf_decoder_config(const GgufFile& gguf, const ModelSpec& spec, std::string_view architecture,
                          std::string_view model_type);
 
-// Whole-model names, and names behind "blk.N.": to ours behind "model.layers.N.".
+// Names of a decoder's tensors: ours of embedding, final norm, head and the projections of attention, which all
+// decoders have, and of what a family has besides behind "blk.N." and, of ours, "model.layers.N.".
 struct GgufNames {
-  std::map<std::string_view, std::string_view> model, layer;
+  std::map<std::string_view, std::string_view> layer;
 
   std::string translate(std::string_view gguf_name) const;  // "" if unknown
 };

@@ -108,15 +108,7 @@ Json GptOss::config_from_gguf(const GgufFile& gguf, const ModelSpec& spec) const
 }
 
 std::string GptOss::name_from_gguf(std::string_view gguf_name) const {
-  static const GgufNames names{{{"token_embd.weight", "model.embed_tokens.weight"},
-                                {"output_norm.weight", "model.norm.weight"},
-                                {"output.weight", "lm_head.weight"}},
-                               {{"attn_norm.weight", "input_layernorm.weight"},
-                                {"post_attention_norm.weight", "post_attention_layernorm.weight"},
-                                {"attn_q.weight", "self_attn.q_proj.weight"},
-                                {"attn_k.weight", "self_attn.k_proj.weight"},
-                                {"attn_v.weight", "self_attn.v_proj.weight"},
-                                {"attn_output.weight", "self_attn.o_proj.weight"},
+  static const GgufNames names{{{"post_attention_norm.weight", "post_attention_layernorm.weight"},
                                 {"attn_q.bias", "self_attn.q_proj.bias"},
                                 {"attn_k.bias", "self_attn.k_proj.bias"},
                                 {"attn_v.bias", "self_attn.v_proj.bias"},

@@ -97,15 +97,7 @@ Json Qwen3Moe::config_from_gguf(const GgufFile& gguf, const ModelSpec& spec) con
 }
 
 std::string Qwen3Moe::name_from_gguf(std::string_view gguf_name) const {
-  static const GgufNames names{{{"token_embd.weight", "model.embed_tokens.weight"},
-                                {"output_norm.weight", "model.norm.weight"},
-                                {"output.weight", "lm_head.weight"}},
-                               {{"attn_norm.weight", "input_layernorm.weight"},
-                                {"ffn_norm.weight", "post_attention_layernorm.weight"},
-                                {"attn_q.weight", "self_attn.q_proj.weight"},
-                                {"attn_k.weight", "self_attn.k_proj.weight"},
-                                {"attn_v.weight", "self_attn.v_proj.weight"},
-                                {"attn_output.weight", "self_attn.o_proj.weight"},
+  static const GgufNames names{{{"ffn_norm.weight", "post_attention_layernorm.weight"},
                                 {"attn_q_norm.weight", "self_attn.q_norm.weight"},
                                 {"attn_k_norm.weight", "self_attn.k_norm.weight"},
                                 {"ffn_gate_inp.weight", "mlp.gate.weight"},

@@ -157,11 +157,7 @@ class Group {
       if (run + kAhead < runs_) sum(block, run + kAhead, sums[(run + kAhead) % (kAhead + 1)]);
       add(block, run, sums[run % (kAhead + 1)], acc);
     }
-    const uint64_t row = group_ * kRowGroup;
-    const auto rows = static_cast<__mmask16>((1U << std::min(kRowGroup, layout_.n - row)) - 1);
-    for (uint64_t t = 0; t < block.count; ++t) {
-      _mm512_mask_storeu_ps(task_.out + (block.first + t) * task_.out_stride + row, rows, acc[t]);
-    }
+    for (uint64_t t = 0; t < block.count; ++t) store_rows(task_, group_, block.first + t, acc[t]);
   }
 
  private:
@@ -224,7 +220,7 @@ Panel panel_of(const WeightLayout& layout) {
 
 std::string obstacle(const WeightLayout& layout) {
   if (layout.run_cols() != 32) return "scales for 16 columns leave three quarters of a tile empty";
-  return panel_of(layout) != nullptr ? "" : "it takes 4-bit and 8-bit integers and E2M1, with a scale in each tile";
+  return obstacle_from_table<Panels>(layout);
 }
 
 std::string processor_lacks() { return has_amx_int8() ? "" : "AMX-INT8, or leave of the system to use it"; }

@@ -176,17 +176,12 @@ struct Panels {
   }
 };
 
-Panel panel_of(const WeightLayout& layout) { return panel_from_table<Panels>(layout); }
-
-std::string obstacle(const WeightLayout& layout) {
-  return panel_of(layout) != nullptr ? "" : "no code for this pair of element and scale type";
-}
-
 std::string processor_lacks() { return best_isa() >= Isa::kAvx2 ? "" : "AVX2, FMA or F16C"; }
 
 }  // namespace
 
 extern const Kernel kAvx2F32;
-const Kernel kAvx2F32 = {"avx2", ActivationKind::kF32, 8, processor_lacks, panel_of, obstacle};
+const Kernel kAvx2F32 = {"avx2",          ActivationKind::kF32,     8,
+                         processor_lacks, panel_from_table<Panels>, obstacle_from_table<Panels>};
 
 }  // namespace nibble

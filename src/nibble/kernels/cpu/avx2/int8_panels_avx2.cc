@@ -19,17 +19,16 @@ struct PairwiseDot {
   }
 };
 
-Panel panel_of(const WeightLayout& layout) { return panel_from_table<avx2::Panels<PairwiseDot>>(layout); }
-
-std::string obstacle(const WeightLayout& layout) {
-  return panel_of(layout) != nullptr ? "" : "it takes 4-bit and 8-bit integers and E2M1, with a scale in each tile";
-}
-
 std::string processor_lacks() { return best_isa() >= Isa::kAvx2 ? "" : "AVX2, FMA or F16C"; }
 
 }  // namespace
 
 extern const Kernel kAvx2Int8;
-const Kernel kAvx2Int8 = {"avx2", ActivationKind::kInt8, 21, processor_lacks, panel_of, obstacle};
+const Kernel kAvx2Int8 = {"avx2",
+                          ActivationKind::kInt8,
+                          21,
+                          processor_lacks,
+                          panel_from_table<avx2::Panels<PairwiseDot>>,
+                          obstacle_from_table<avx2::Panels<PairwiseDot>>};
 
 }  // namespace nibble

@@ -15,12 +15,6 @@ struct VnniDot {
   }
 };
 
-Panel panel_of(const WeightLayout& layout) { return panel_from_table<avx2::Panels<VnniDot>>(layout); }
-
-std::string obstacle(const WeightLayout& layout) {
-  return panel_of(layout) != nullptr ? "" : "it takes 4-bit and 8-bit integers and E2M1, with a scale in each tile";
-}
-
 std::string processor_lacks() {
   if (best_isa() < Isa::kAvx2) return "AVX2, FMA or F16C";
   return has_avx_vnni() ? "" : "AVX-VNNI";
@@ -29,6 +23,11 @@ std::string processor_lacks() {
 }  // namespace
 
 extern const Kernel kAvxVnniInt8;
-const Kernel kAvxVnniInt8 = {"avx-vnni", ActivationKind::kInt8, 64, processor_lacks, panel_of, obstacle};
+const Kernel kAvxVnniInt8 = {"avx-vnni",
+                             ActivationKind::kInt8,
+                             64,
+                             processor_lacks,
+                             panel_from_table<avx2::Panels<VnniDot>>,
+                             obstacle_from_table<avx2::Panels<VnniDot>>};
 
 }  // namespace nibble

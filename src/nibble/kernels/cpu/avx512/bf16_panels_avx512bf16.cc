@@ -55,10 +55,8 @@ template <size_t kTokens, size_t kGroups>
     }
   }
   for (size_t g = 0; g < kGroups; ++g) {
-    const uint64_t row = groups[g] * kRowGroup, rows = std::min(kRowGroup, task.weights->layout.n - row);
     for (size_t t = 0; t < std::min<uint64_t>(kTokens, block.count); ++t) {
-      float* out = task.out + (block.first + t) * task.out_stride + row;
-      _mm512_mask_storeu_ps(out, static_cast<__mmask16>((1U << rows) - 1), acc[g][t]);
+      store_rows(task, groups[g], block.first + t, acc[g][t]);
     }
   }
 }

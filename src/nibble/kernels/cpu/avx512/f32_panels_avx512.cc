@@ -204,10 +204,8 @@ template <CodeKind kCodes, ScaleType kScale, ZeroPoint kZero, bool kScaled, size
     }
   }
   for (size_t g = 0; g < kGroups; ++g) {
-    const uint64_t row = groups[g] * kRowGroup;
-    const auto rows = static_cast<__mmask16>((1U << std::min(kRowGroup, layout.n - row)) - 1);
     for (size_t t = 0; t < std::min<uint64_t>(kTokens, block.count); ++t) {
-      _mm512_mask_storeu_ps(task.out + (block.first + t) * task.out_stride + row, rows, acc[g][t]);
+      store_rows(task, groups[g], block.first + t, acc[g][t]);
     }
   }
 }
@@ -266,17 +264,12 @@ struct Panels {
   }
 };
 
-Panel panel_of(const WeightLayout& layout) { return panel_from_table<Panels>(layout); }
-
-std::string obstacle(const WeightLayout& layout) {
-  return panel_of(layout) != nullptr ? "" : "no code for this pair of element and scale type";
-}
-
 std::string processor_lacks() { return best_isa() == Isa::kAvx512 ? "" : "AVX-512 (F, BW, VL, DQ, VBMI)"; }
 
 }  // namespace
 
 extern const Kernel kAvx512F32;
-const Kernel kAvx512F32 = {"avx512", ActivationKind::kF32, 16, processor_lacks, panel_of, obstacle};
+const Kernel kAvx512F32 = {"avx512",        ActivationKind::kF32,     16,
+                           processor_lacks, panel_from_table<Panels>, obstacle_from_table<Panels>};
 
 }  // namespace nibble

@@ -162,12 +162,6 @@ NIBBLE_VEC void add_run(const IntegerTile<kScale, kZero>& tile, const std::byte*
   }
 }
 
-void store(const PanelTask& task, uint64_t group, uint64_t token, __m512 values) {
-  const uint64_t row = group * kRowGroup;
-  const uint64_t rows = std::min(kRowGroup, task.weights->layout.n - row);
-  _mm512_mask_storeu_ps(task.out + token * task.out_stride + row, static_cast<__mmask16>((1U << rows) - 1), values);
-}
-
 template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kTokens, size_t kGroups>
 [[gnu::noinline]] void multiply(const PanelTask& task, const TokenBlock& block,
                                 const std::array<uint64_t, kGroups>& groups) {
@@ -198,7 +192,7 @@ template <class Codes, ScaleType kScale, ZeroPoint kZero, size_t kRun, size_t kT
   }
   for (size_t g = 0; g < kGroups; ++g) {
     for (size_t t = 0; t < std::min<uint64_t>(kTokens, block.count); ++t) {
-      store(task, groups[g], block.first + t, acc[g][t]);
+      store_rows(task, groups[g], block.first + t, acc[g][t]);
     }
   }
 }
@@ -247,17 +241,12 @@ struct Panels {
   }
 };
 
-Panel panel_of(const WeightLayout& layout) { return panel_from_table<Panels>(layout); }
-
-std::string obstacle(const WeightLayout& layout) {
-  return panel_of(layout) != nullptr ? "" : "it takes 4-bit and 8-bit integers and E2M1, with a scale in each tile";
-}
-
 std::string processor_lacks() { return has_avx512_vnni() ? "" : "AVX-512 VNNI"; }
 
 }  // namespace
 
 extern const Kernel kAvx512VnniInt8;
-const Kernel kAvx512VnniInt8 = {"avx512-vnni", ActivationKind::kInt8, 128, processor_lacks, panel_of, obstacle};
+const Kernel kAvx512VnniInt8 = {"avx512-vnni",   ActivationKind::kInt8,    128,
+                                processor_lacks, panel_from_table<Panels>, obstacle_from_table<Panels>};
 
 }  // namespace nibble

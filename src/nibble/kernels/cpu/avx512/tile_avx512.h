@@ -3,10 +3,12 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "nibble/kernels/cpu/tile_parts.h"
+#include "nibble/kernels/panel.h"
 #include "nibble/numerics/format.h"
 #include "nibble/numerics/simd/always_inline.h"
 
@@ -21,6 +23,12 @@ NIBBLE_VEC void prefetch_behind(const std::byte* tile, uint64_t bytes) {
     _mm_prefetch(reinterpret_cast<const char*>(tile + kNear + line), _MM_HINT_T0);
     _mm_prefetch(reinterpret_cast<const char*>(tile + kFar + line), _MM_HINT_T1);
   }
+}
+
+// A token's sums of a row group, those of its rows that the matrix has.
+NIBBLE_VEC void store_rows(const PanelTask& task, uint64_t group, uint64_t token, __m512 sums) {
+  const uint64_t row = group * kRowGroup, rows = std::min(kRowGroup, task.weights->layout.n - row);
+  _mm512_mask_storeu_ps(task.out + token * task.out_stride + row, static_cast<__mmask16>((1U << rows) - 1), sums);
 }
 
 // The 16 scales as float32, without the matrix's multiplier.
