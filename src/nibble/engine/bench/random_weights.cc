@@ -147,11 +147,8 @@ void add_biases(const ModelSpec& spec, LayerWeights* out) {
 
 // The same matrix without memory of its own.
 Linear alias_of(const Linear& from) {
-  Linear alias;
-  alias.matrix = from.matrix;
-  alias.panel = from.panel;
-  alias.activations = from.activations;
-  alias.kernel = from.kernel;
+  Linear alias = from;
+  alias.storage = {};
   return alias;
 }
 
