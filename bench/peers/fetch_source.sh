@@ -14,7 +14,7 @@ if [ ! -d "$dir/$name" ]; then
     python=build/oracles/bin/python
     if [ ! -x "$python" ]; then
       python=$dir/pip/bin/python
-      [ -x "$python" ] || python3 -m venv "$dir/pip"
+      [ -x "$dir/pip/bin/pip" ] || python3 -m venv "$dir/pip"  # pip comes last
     fi
     # Not `--no-binary :all:`: that builds cmake and ninja from source to read the package's metadata.
     "$python" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary "$package" -d "$dir" \
