@@ -165,8 +165,10 @@ def layer_tensors(model, index, pools):
     hidden, query, key = model["hidden"], model["heads"] * model["head_dim"], model["kv_heads"] * model["head_dim"]
     experts, width = model["experts"], model["width"]
     block = f"blk.{index}."
-    norms = {"attn_norm": hidden, "post_attention_norm": hidden} if oss else {"attn_norm": hidden, "ffn_norm": hidden, "attn_q_norm": model["head_dim"], "attn_k_norm": model["head_dim"]}
-    for name, size in norms.items():
+    norms = [("attn_norm", hidden), ("post_attention_norm" if oss else "ffn_norm", hidden)]
+    if not oss:
+        norms += [("attn_q_norm", model["head_dim"]), ("attn_k_norm", model["head_dim"])]
+    for name, size in norms:
         yield Tensor(f"{block}{name}.weight", "F32", (size,), pools.scaled(0.1, 1.0))
     for name, rows, cols in (("attn_q", query, hidden), ("attn_k", key, hidden), ("attn_v", key, hidden), ("attn_output", hidden, query)):
         yield Tensor(f"{block}{name}.weight", model["attention_type"], (rows, cols), pools.quantized)

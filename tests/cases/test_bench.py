@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
 """nibble bench from outside: keys, figures that hold whatever the machine's speed, refusals. No speed is judged."""
+import contextlib
+import io
+import json
 import sys
+import types
 import unittest
+from unittest import mock
 
 import checkpoints
 
 sys.path.insert(0, str(checkpoints.ROOT / "bench" / "peers"))
+import compare_engines  # noqa: E402
 import random_gguf  # noqa: E402
 
 MODELS = checkpoints.ROOT / "tests" / "golden" / "models"
@@ -95,7 +101,8 @@ class Op(Bench):
             self.assertEqual(row["flops"], 2 * 4096 * 2048)
 
 
-TINY = {"vocabulary": 256, "layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2, "head_dim": 32, "experts": 8, "used": 2, "width": 96, "dense": 128, "context": 512}
+TINY = {"vocabulary": 256, "layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2, "head_dim": 32, "experts": 8, "used": 2,
+        "width": 96, "dense": 128, "context": 512}
 
 
 class RandomModels(Bench):
@@ -126,6 +133,66 @@ class RandomModels(Bench):
         answers = [self.done("generate", self.dir / path, "--tokens", "1,2,3,4,5,6,7", "-n", 24, "--ignore-end").json["tokens"]
                    for path in ("folder", "model.gguf")]
         self.assertEqual(answers[0], answers[1])
+
+
+class Comparison(checkpoints.CaseTest):
+    """What is made of the engines' answers: programs that print what theirs print."""
+
+    OPTIONS = types.SimpleNamespace(threads=2, prompts=[512, 2048], contexts=[0, 2048], decode=32, nibble="nibble")
+
+    def program(self, name, rows):
+        """A benchmark that prints a line and then JSON, and notes how it was called."""
+        path = self.dir / name
+        path.write_text(f"#!/bin/sh\necho \"$@\" >> '{path}.calls'\necho loading\ncat '{path}.json'\n")
+        path.chmod(0o755)
+        path.with_name(name + ".json").write_text(json.dumps(rows))
+        return path
+
+    def test_rows_of_llama_bench(self):
+        rows = [{"n_prompt": 512, "n_gen": 0, "n_depth": 0, "avg_ns": 32e9}, {"n_prompt": 0, "n_gen": 32, "n_depth": 0, "avg_ns": 4e9},
+                {"n_prompt": 0, "n_gen": 32, "n_depth": 2048, "avg_ns": 8e9}]
+        program = self.program("llama", rows)
+        with mock.patch.dict(compare_engines.PROGRAMS, {"llama.cpp": program}):
+            found = compare_engines.llama("m.gguf", self.OPTIONS)
+        speeds = {key: row["tokens_per_s"] for key, row in found.items()}
+        self.assertEqual(speeds, {("prefill", 512): 16, ("decode", 0): 8, ("decode", 2048): 4})
+        calls = (self.dir / "llama.calls").read_text()
+        self.assertIn("-p 512,2048 -n 0", calls)
+        self.assertIn("-p 0 -n 32 -d 0,2048", calls)
+
+    def test_rows_of_ik_llama_bench(self):
+        rows = [{"n_prompt": 512, "n_gen": 0, "avg_ns": 16e9}, {"n_prompt": 0, "n_gen": 32, "avg_ns": 4e9}, {"n_prompt": 2048, "n_gen": 32, "avg_ns": 8e9}]
+        program = self.program("ik", rows)
+        with mock.patch.dict(compare_engines.PROGRAMS, {"ik_llama.cpp": program}):
+            found = compare_engines.ik_llama("m.gguf", self.OPTIONS)
+        speeds = {key: row["tokens_per_s"] for key, row in found.items()}
+        self.assertEqual(speeds, {("prefill", 512): 32, ("decode", 0): 8, ("decode", 2048): 4})
+        self.assertIn("-n 32 -gp 2048,32", (self.dir / "ik.calls").read_text())
+
+    def test_the_best_of_the_others_is_what_counts(self):
+        own = {"tokens_per_s": 20.0, "percent_of_floor": 80.0, "ceiling": "memory", "check_error": 0}
+        best = {("m", "decode", 0): {"nibble": own, "llama.cpp": {"tokens_per_s": 5.0}, "ik_llama.cpp": {"tokens_per_s": 10.0}},
+                ("m", "prefill", 512): {"nibble": own, "llama.cpp": {"tokens_per_s": 40.0}}}
+        rows = compare_engines.rows_of(best)
+        self.assertEqual([row["nibble_is"] for row in rows], [2, 0.5])
+        self.assertEqual((rows[0]["context"], rows[1]["tokens"]), (0, 512))
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            compare_engines.show(rows, list(compare_engines.RUN))
+        self.assertIn("2.00 times the best", shown.getvalue())
+        self.assertIn("decode behind 0", shown.getvalue())
+
+    def test_room_is_asked_for_first(self):
+        options = types.SimpleNamespace(models=["gpt-oss-20b"], engines=["nibble"])
+        for disk, memory, says in ((1e9, 1e12, "of disk"), (1e12, 1e9, "of memory")):
+            free = types.SimpleNamespace(free=disk)
+            with (mock.patch.object(compare_engines, "WORK", self.dir),
+                  mock.patch.object(compare_engines.shutil, "disk_usage", return_value=free),
+                  mock.patch.object(compare_engines, "available_memory", return_value=memory),
+                  self.assertRaises(SystemExit) as refused):
+                compare_engines.check_room(options)
+            self.assertIn(says, str(refused.exception.code))
+            self.assertIn("1.0 GB", str(refused.exception.code))
 
 
 def gguf_keys(config):
