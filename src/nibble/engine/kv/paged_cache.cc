@@ -26,17 +26,6 @@ void put(CacheElement element, float value, float scale, std::byte* at) {
   }
 }
 
-// n values as they lie, without scales.
-void expand(CacheElement element, const std::byte* at, uint64_t n, float* out) {
-  switch (element) {
-    case CacheElement::kF32: std::memcpy(out, at, n * sizeof(float)); return;
-    case CacheElement::kBF16: vector_loops().expand_bf16(reinterpret_cast<const uint16_t*>(at), n, out); return;
-    case CacheElement::kE4M3:
-      for (uint64_t i = 0; i < n; ++i) out[i] = e4m3_decode(static_cast<uint8_t>(at[i]));
-      return;
-  }
-}
-
 // The scale of n keys or values of one head; `fixed` as in CacheScales.
 float scale_of(CacheElement element, const std::vector<float>& fixed, uint64_t head, const float* values, uint64_t n) {
   if (element != CacheElement::kE4M3) return 1;
@@ -140,8 +129,8 @@ void CachedLayer::load(uint64_t page, uint64_t head, float* keys, float* values)
   const bool scaled = layout_.scale_bytes() != 0;
   const uint64_t wide = layout_.key_dim, narrow = layout_.value_dim;
   if (!layout_.latent) {
-    expand(layout_.element, at, kPageTokens * wide, keys);
-    expand(layout_.element, at + layout_.key_bytes(), kPageTokens * narrow, values);
+    vector_loops().expand(layout_.element, at, kPageTokens * wide, keys);
+    vector_loops().expand(layout_.element, at + layout_.key_bytes(), kPageTokens * narrow, values);
     if (!scaled) return;
     for (uint64_t d = 0; d < wide; ++d) {
       for (uint64_t t = 0; t < kPageTokens; ++t) keys[d * kPageTokens + t] *= scales[t];
@@ -153,11 +142,21 @@ void CachedLayer::load(uint64_t page, uint64_t head, float* keys, float* values)
   }
   std::vector<float> row(wide);
   for (uint64_t t = 0; t < kPageTokens; ++t) {
-    expand(layout_.element, at + t * wide * layout_.element_bytes(), wide, row.data());
+    vector_loops().expand(layout_.element, at + t * wide * layout_.element_bytes(), wide, row.data());
     if (scaled) vector_loops().scale(row.data(), scales[t], wide);
     for (uint64_t d = 0; d < wide; ++d) keys[d * kPageTokens + t] = row[d];
     std::copy_n(row.data(), narrow, values + t * narrow);
   }
+}
+
+AttentionPage CachedLayer::view(uint64_t page, uint64_t head) const {
+  NIBBLE_CHECK(!layout_.latent && page >= gone_pages_ && page < pages_.size());
+  const std::byte* at = head_of(page, head);
+  AttentionPage view{.element = layout_.element, .keys = at, .values = at + layout_.key_bytes()};
+  if (layout_.scale_bytes() == 0) return view;
+  view.key_scales = reinterpret_cast<const float*>(at + layout_.key_bytes() + layout_.value_bytes());
+  view.value_scales = view.key_scales + kPageTokens;
+  return view;
 }
 
 uint64_t CachedLayer::bytes() const { return (pages_.size() - gone_pages_) * layout_.page_bytes(); }

@@ -21,8 +21,6 @@
 
 namespace nibble {
 
-enum class CacheElement : uint8_t { kF32, kBF16, kE4M3 };
-
 uint64_t cache_element_bytes(CacheElement element);
 // What keys and values are kept as, under a name of numerics/cache_types.h; any other name is float32.
 CacheElement cache_element_of(std::string_view name);
@@ -64,8 +62,10 @@ class CachedLayer {
   // there only if no more than a page was stored behind it.
   void truncate(uint64_t position);
 
-  // Page and head as float32: keys (key_dim, 64) transposed, values (64, value_dim), at least the tokens up to `end`.
+  // Page and head as float32: keys (key_dim, 64) transposed, values (64, value_dim).
   void load(uint64_t page, uint64_t head, float* keys, float* values) const;
+  // The same as it lies, up to the next store() or reserve(): what attention makes of it has load()'s bits. Not latent.
+  AttentionPage view(uint64_t page, uint64_t head) const;
 
   const CacheLayout& layout() const { return layout_; }
   uint64_t bytes() const;

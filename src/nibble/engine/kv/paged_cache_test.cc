@@ -65,6 +65,36 @@ TEST(CachedLayer, gives_back_what_it_stored) {
   }
 }
 
+// What attention makes of a page as it lies: one query and one head, its weights those of the values.
+std::vector<float> attention_over(const CacheLayout& layout, AttentionPage page) {
+  std::vector<float> q(layout.key_dim), out(layout.value_dim);
+  for (uint64_t d = 0; d < q.size(); ++d) q[d] = number(3, 0, d);
+  float largest = -1e30F, sum = 0;
+  page.end = 50;
+  vector_loops().attend({1, layout.key_dim, layout.value_dim, q.data(), &largest, &sum, out.data()}, page);
+  return out;
+}
+
+TEST(CachedLayer, a_view_gives_the_bits_of_what_is_loaded) {
+  for (const CacheElement element : {CacheElement::kF32, CacheElement::kBF16, CacheElement::kE4M3}) {
+    CachedLayer layer(layout_of(element, false));
+    const CacheLayout& layout = layer.layout();
+    layer.reserve(0, 50);
+    for (uint64_t token = 0; token < 50; ++token) {
+      std::vector<float> keys(layout.heads * layout.key_dim), values(layout.heads * layout.value_dim);
+      for (uint64_t i = 0; i < keys.size(); ++i) keys[i] = number(1, token, i);
+      for (uint64_t i = 0; i < values.size(); ++i) values[i] = number(2, token, i);
+      layer.store(token, keys.data(), values.data());
+    }
+    std::vector<float> keys(layout.key_dim * kPageTokens), values(layout.value_dim * kPageTokens);
+    for (uint64_t head = 0; head < layout.heads; ++head) {
+      layer.load(0, head, keys.data(), values.data());
+      const AttentionPage loaded{.keys = keys.data(), .values = values.data()};
+      EXPECT_EQ(attention_over(layout, layer.view(0, head)), attention_over(layout, loaded));
+    }
+  }
+}
+
 TEST(CachedLayer, a_window_gives_up_what_it_left_behind) {
   CacheLayout layout = layout_of(CacheElement::kBF16, false);
   layout.window = 128;

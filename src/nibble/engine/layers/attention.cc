@@ -10,6 +10,7 @@ namespace nibble {
 namespace {
 
 constexpr uint64_t kTokensPerUnit = 16;  // that read a page while it is in the cache
+constexpr uint64_t kRowsAsItLies = 16;   // up to so many read a page as it lies; for more it is expanded to float32
 
 // Some tokens of one sequence and some query heads of one key head.
 struct Unit {
@@ -44,8 +45,9 @@ class UnitAttention {
         unit_(unit),
         cache_(unit.sequence->cache->layer(request.layer)),
         layout_(cache_.layout()),
-        keys_(layout_.key_dim * kPageTokens),
-        values_(layout_.value_dim * kPageTokens),
+        expands_(layout_.latent || unit.tokens * unit.heads > kRowsAsItLies),
+        keys_(expands_ ? layout_.key_dim * kPageTokens : 0),
+        values_(expands_ ? layout_.value_dim * kPageTokens : 0),
         largest_(unit.tokens * unit.heads, -std::numeric_limits<float>::infinity()),
         sum_(unit.tokens * unit.heads, 0.0F) {}
 
@@ -55,8 +57,8 @@ class UnitAttention {
     const uint64_t first_page = begin_of(from) / kPageTokens;
     const uint64_t last_page = (from + unit_.tokens - 1) / kPageTokens;
     for (uint64_t page = first_page; page <= last_page; ++page) {
-      cache_.load(page, unit_.key_head, keys_.data(), values_.data());
-      for (uint64_t t = 0; t < unit_.tokens; ++t) add_page(page, t);
+      const AttentionPage view = read(page);
+      for (uint64_t t = 0; t < unit_.tokens; ++t) add_page(page, view, t);
     }
     for (uint64_t row = 0; row < unit_.tokens * unit_.heads; ++row) {
       vector_loops().scale(out_of(row / unit_.heads) + row % unit_.heads * layout_.value_dim, 1 / sum_[row],
@@ -86,11 +88,17 @@ class UnitAttention {
     }
   }
 
-  void add_page(uint64_t page, uint64_t token) {
+  AttentionPage read(uint64_t page) {
+    if (!expands_) return cache_.view(page, unit_.key_head);
+    cache_.load(page, unit_.key_head, keys_.data(), values_.data());
+    return {.keys = keys_.data(), .values = values_.data()};
+  }
+
+  void add_page(uint64_t page, AttentionPage view, uint64_t token) {
     const uint64_t position = unit_.sequence->position + unit_.first + token, start = page * kPageTokens;
-    const uint64_t begin = std::clamp(begin_of(position), start, start + kPageTokens) - start;
-    const uint64_t end = std::clamp(position + 1, start, start + kPageTokens) - start;
-    if (begin >= end) return;
+    view.begin = std::clamp(begin_of(position), start, start + kPageTokens) - start;
+    view.end = std::clamp(position + 1, start, start + kPageTokens) - start;
+    if (view.begin >= view.end) return;
     AttentionState state;
     state.rows = unit_.heads;
     state.key_dim = layout_.key_dim;
@@ -99,13 +107,14 @@ class UnitAttention {
     state.largest = largest_.data() + token * unit_.heads;
     state.sum = sum_.data() + token * unit_.heads;
     state.out = out_of(token);
-    vector_loops().attend(state, {keys_.data(), values_.data(), begin, end});
+    vector_loops().attend(state, view);
   }
 
   const AttentionRequest& request_;
   const Unit& unit_;
   const CachedLayer& cache_;
   const CacheLayout& layout_;
+  const bool expands_;
   std::vector<float> keys_, values_, largest_, sum_;
 };
 

@@ -53,6 +53,16 @@ NIBBLE_VEC Vec16 vec_from_bf16(const uint16_t* at) {
   const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
 }
+// Through float16, whose exponents and subnormals hold E4M3's, at 2^-8 times the value.
+NIBBLE_VEC Vec16 vec_from_e4m3(const uint8_t* at) {
+  const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  const __m128i magnitudes = _mm_and_si128(codes, _mm_set1_epi8(0x7f));
+  const __mmask16 nan = _mm_cmpeq_epi8_mask(magnitudes, _mm_set1_epi8(0x7f));
+  const __m256i wide = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7);
+  const __m512 small = _mm512_cvtph_ps(_mm256_and_si256(wide, _mm256_set1_epi16(static_cast<int16_t>(0xbfff))));
+  const __m512 value = _mm512_mul_ps(small, _mm512_set1_ps(256));
+  return {_mm512_mask_mov_ps(value, nan, _mm512_set1_ps(__builtin_nanf("")))};
+}
 
 #elif defined(__AVX2__)
 
@@ -86,6 +96,18 @@ NIBBLE_VEC Vec16 vec_from_bf16(const uint16_t* at) {
   NIBBLE_HALVES(_mm256_castsi256_ps(
       _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 8 * i))), 16)));
 }
+NIBBLE_VEC Vec16 vec_from_e4m3(const uint8_t* at) {
+  const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  const __m128i magnitudes = _mm_and_si128(codes, _mm_set1_epi8(0x7f));
+  const __m128i nan = _mm_cmpeq_epi8(magnitudes, _mm_set1_epi8(0x7f));
+  const __m256i wide = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7);
+  const __m256i half = _mm256_and_si256(wide, _mm256_set1_epi16(static_cast<int16_t>(0xbfff)));
+  const __m128i halves[2] = {_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)};
+  const __m128i nans[2] = {nan, _mm_unpackhi_epi64(nan, nan)};
+  NIBBLE_HALVES(_mm256_blendv_ps(_mm256_mul_ps(_mm256_cvtph_ps(halves[i]), _mm256_set1_ps(256)),
+                                 _mm256_set1_ps(__builtin_nanf("")),
+                                 _mm256_castsi256_ps(_mm256_cvtepi8_epi32(nans[i]))));
+}
 #undef NIBBLE_HALVES
 
 #else
@@ -117,19 +139,49 @@ NIBBLE_VEC float bf16_lane(uint16_t bits) {
   return value;
 }
 NIBBLE_VEC Vec16 vec_from_bf16(const uint16_t* at) { NIBBLE_LANES(bf16_lane(at[i])); }
+NIBBLE_VEC float e4m3_lane(uint8_t code) {
+  const int magnitude = code & 0x7f, mantissa = magnitude & 7, exponent = magnitude >> 3;
+  const float value = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
+                                    : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+  if (magnitude == 0x7f) return __builtin_nanf("");
+  return code & 0x80 ? -value : value;
+}
+NIBBLE_VEC Vec16 vec_from_e4m3(const uint8_t* at) { NIBBLE_LANES(e4m3_lane(at[i])); }
 
 #endif
 #undef NIBBLE_LANES
 
 // Lanes i and i + 8, then i and i + 4, i and i + 2, i and i + 1: one order everywhere.
+#if defined(__AVX2__)
+struct Halved {
+  __m256 low, high;
+};
+#if defined(__AVX512F__)
+NIBBLE_VEC Halved halved(Vec16 a) { return {_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1)}; }
+#else
+NIBBLE_VEC Halved halved(Vec16 a) { return {a.v[0], a.v[1]}; }
+#endif
+NIBBLE_VEC float vec_sum(Vec16 a) {
+  const Halved half = halved(a);
+  const __m256 eight = _mm256_add_ps(half.low, half.high);
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+NIBBLE_VEC float vec_largest(Vec16 a) {
+  const Halved half = halved(a);
+  const __m256 eight = _mm256_max_ps(half.low, half.high);
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+#else
 template <typename Combine>
 NIBBLE_VEC float vec_reduce(Vec16 a, const Combine& combine) {
-  float lane[16];
-  vec_store(lane, a);
   for (int half = 8; half >= 1; half /= 2) {
-    for (int i = 0; i < half; ++i) lane[i] = combine(lane[i], lane[i + half]);
+    for (int i = 0; i < half; ++i) a.lane[i] = combine(a.lane[i], a.lane[i + half]);
   }
-  return lane[0];
+  return a.lane[0];
 }
 NIBBLE_VEC float vec_sum(Vec16 a) {
   return vec_reduce(a, [](float x, float y) { return x + y; });
@@ -137,6 +189,7 @@ NIBBLE_VEC float vec_sum(Vec16 a) {
 NIBBLE_VEC float vec_largest(Vec16 a) {
   return vec_reduce(a, [](float x, float y) { return x > y ? x : y; });
 }
+#endif
 
 // e^x to about one unit in the last place: 0 below -87, e^88 above 88, NaN for NaN; e^0 is 1.
 NIBBLE_VEC Vec16 vec_exp(Vec16 x) {

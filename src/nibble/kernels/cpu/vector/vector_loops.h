@@ -14,6 +14,8 @@ namespace nibble {
 
 inline constexpr uint64_t kPageTokens = 64;  // of the KV cache: keys that attention takes at a time
 
+enum class CacheElement : uint8_t { kF32, kBF16, kE4M3 };  // of keys and values
+
 // The state of softmax(q · K) · V of some query rows over the pages seen so far, ascending.
 struct AttentionState {
   uint64_t rows = 0, key_dim = 0, value_dim = 0;  // value_dim: a multiple of 16
@@ -23,11 +25,14 @@ struct AttentionState {
   float* out = nullptr;  // (rows, value_dim): weighted sum of values, not yet divided; starts at 0
 };
 
-// Keys and values of one page and head.
+// Keys and values of one page and head. An element of kE4M3 is worth its code's value times the token's scale, rounded
+// once to float32: the result is that of a page which was expanded to float32 before.
 struct AttentionPage {
-  const float* keys = nullptr;    // (key_dim, kPageTokens): transposed
-  const float* values = nullptr;  // (kPageTokens, value_dim)
-  uint64_t begin = 0, end = 0;    // tokens that the rows see; others may hold anything
+  CacheElement element = CacheElement::kF32;
+  const void* keys = nullptr;                                  // (key_dim, kPageTokens): transposed
+  const void* values = nullptr;                                // (kPageTokens, value_dim)
+  const float *key_scales = nullptr, *value_scales = nullptr;  // kE4M3: (kPageTokens) each
+  uint64_t begin = 0, end = 0;                                 // tokens that the rows see; others may hold anything
 };
 
 struct VectorLoops {
@@ -47,7 +52,7 @@ struct VectorLoops {
   void (*softmax)(float* x, uint64_t n);
   void (*sigmoid)(float* x, uint64_t n);
   void (*attend)(const AttentionState& state, const AttentionPage& page);
-  void (*expand_bf16)(const uint16_t* x, uint64_t n, float* out);
+  void (*expand)(CacheElement element, const void* x, uint64_t n, float* out);  // codes' values, without scales
 };
 
 const VectorLoops& vector_loops();  // by best_isa()

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <limits>
 
 #include "nibble/kernels/cpu/vector/vec16.h"
@@ -127,20 +129,43 @@ void sigmoid(float* x, uint64_t n) {
 }
 
 constexpr uint64_t kPageVectors = kPageTokens / kLanes;
+// Query rows and vectors of a block whose sums stay in registers; no result depends on them.
+#if defined(__AVX512F__)
+constexpr uint64_t kBlockRows = 8, kBlockVectors = 2;
+#else
+constexpr uint64_t kBlockRows = 4, kBlockVectors = 1;
+#endif
 
-// Scores of kRows query rows with all keys of the page: chains over the key's width, ascending.
-template <uint64_t kRows>
-NIBBLE_VEC void page_scores(const float* q, uint64_t key_dim, const float* keys, float* scores) {
-  Vec16 sums[kRows][kPageVectors];
-  for (auto& row : sums) std::fill_n(row, kPageVectors, vec_set(0));
+// Sixteen elements from `index` on, without scales.
+template <CacheElement kElement>
+NIBBLE_VEC Vec16 load_elements(const void* at, uint64_t index) {
+  if constexpr (kElement == CacheElement::kF32) return vec_load(static_cast<const float*>(at) + index);
+  if constexpr (kElement == CacheElement::kBF16) return vec_from_bf16(static_cast<const uint16_t*>(at) + index);
+  if constexpr (kElement == CacheElement::kE4M3) return vec_from_e4m3(static_cast<const uint8_t*>(at) + index);
+}
+
+// Scores of kRows query rows with kVectors · 16 keys of the page: chains over the key's width, ascending.
+template <CacheElement kElement, uint64_t kRows, uint64_t kVectors>
+NIBBLE_VEC void block_scores(const AttentionPage& page, uint64_t token, const float* q, uint64_t key_dim,
+                             float* scores) {
+  Vec16 sums[kRows][kVectors], scales[kVectors];
+  for (auto& row : sums) std::fill_n(row, kVectors, vec_set(0));
+  if constexpr (kElement == CacheElement::kE4M3) {
+    for (uint64_t v = 0; v < kVectors; ++v) scales[v] = vec_load(page.key_scales + token + v * kLanes);
+  }
   for (uint64_t d = 0; d < key_dim; ++d) {
-    for (uint64_t v = 0; v < kPageVectors; ++v) {
-      const Vec16 key = vec_load(keys + d * kPageTokens + v * kLanes);
-      for (uint64_t r = 0; r < kRows; ++r) sums[r][v] = vec_fma(vec_set(q[r * key_dim + d]), key, sums[r][v]);
+    Vec16 keys[kVectors];
+    for (uint64_t v = 0; v < kVectors; ++v) {
+      keys[v] = load_elements<kElement>(page.keys, d * kPageTokens + token + v * kLanes);
+      if constexpr (kElement == CacheElement::kE4M3) keys[v] = keys[v] * scales[v];
+    }
+    for (uint64_t r = 0; r < kRows; ++r) {
+      const Vec16 factor = vec_set(q[r * key_dim + d]);
+      for (uint64_t v = 0; v < kVectors; ++v) sums[r][v] = vec_fma(factor, keys[v], sums[r][v]);
     }
   }
   for (uint64_t r = 0; r < kRows; ++r) {
-    for (uint64_t v = 0; v < kPageVectors; ++v) vec_store(scores + r * kPageTokens + v * kLanes, sums[r][v]);
+    for (uint64_t v = 0; v < kVectors; ++v) vec_store(scores + r * kPageTokens + token + v * kLanes, sums[r][v]);
   }
 }
 
@@ -166,50 +191,92 @@ NIBBLE_VEC float page_weights(const AttentionPage& page, float* scores, float* l
   return shrink[0];
 }
 
-// out = out · shrink + weights · values for kRows rows, token after token.
-template <uint64_t kRows>
-NIBBLE_VEC void page_values(const AttentionPage& page, uint64_t value_dim, const float* weights, const float* shrink,
-                            float* out) {
-  for (uint64_t d = 0; d < value_dim; d += kLanes) {
-    Vec16 sums[kRows];
-    for (uint64_t r = 0; r < kRows; ++r) sums[r] = vec_load(out + r * value_dim + d) * vec_set(shrink[r]);
-    for (uint64_t t = page.begin; t < page.end; ++t) {
-      const Vec16 value = vec_load(page.values + t * value_dim + d);
-      for (uint64_t r = 0; r < kRows; ++r) sums[r] = vec_fma(vec_set(weights[r * kPageTokens + t]), value, sums[r]);
+// out = out · shrink + weights · values for kRows rows and kVectors · 16 columns, token after token.
+template <CacheElement kElement, uint64_t kRows, uint64_t kVectors>
+NIBBLE_VEC void block_values(const AttentionPage& page, uint64_t value_dim, uint64_t column, const float* weights,
+                             const float* shrink, float* out) {
+  Vec16 sums[kRows][kVectors];
+  for (uint64_t r = 0; r < kRows; ++r) {
+    for (uint64_t v = 0; v < kVectors; ++v) {
+      sums[r][v] = vec_load(out + r * value_dim + column + v * kLanes) * vec_set(shrink[r]);
     }
-    for (uint64_t r = 0; r < kRows; ++r) vec_store(out + r * value_dim + d, sums[r]);
+  }
+  for (uint64_t t = page.begin; t < page.end; ++t) {
+    Vec16 values[kVectors];
+    for (uint64_t v = 0; v < kVectors; ++v) {
+      values[v] = load_elements<kElement>(page.values, t * value_dim + column + v * kLanes);
+      if constexpr (kElement == CacheElement::kE4M3) values[v] = values[v] * vec_set(page.value_scales[t]);
+    }
+    for (uint64_t r = 0; r < kRows; ++r) {
+      const Vec16 weight = vec_set(weights[r * kPageTokens + t]);
+      for (uint64_t v = 0; v < kVectors; ++v) sums[r][v] = vec_fma(weight, values[v], sums[r][v]);
+    }
+  }
+  for (uint64_t r = 0; r < kRows; ++r) {
+    for (uint64_t v = 0; v < kVectors; ++v) vec_store(out + r * value_dim + column + v * kLanes, sums[r][v]);
   }
 }
 
-template <uint64_t kRows>
+template <CacheElement kElement, uint64_t kRows>
 NIBBLE_VEC void attend_rows(const AttentionState& state, const AttentionPage& page, uint64_t row) {
   float scores[kRows * kPageTokens];
   float shrink[kRows];
-  page_scores<kRows>(state.q + row * state.key_dim, state.key_dim, page.keys, scores);
+  const float* q = state.q + row * state.key_dim;
+  float* out = state.out + row * state.value_dim;
+  for (uint64_t t = 0; t < kPageTokens; t += kBlockVectors * kLanes) {
+    block_scores<kElement, kRows, kBlockVectors>(page, t, q, state.key_dim, scores);
+  }
   for (uint64_t r = 0; r < kRows; ++r) {
     shrink[r] = page_weights(page, scores + r * kPageTokens, state.largest + row + r, state.sum + row + r);
   }
-  page_values<kRows>(page, state.value_dim, scores, shrink, state.out + row * state.value_dim);
+  uint64_t column = 0;
+  for (; column + kBlockVectors * kLanes <= state.value_dim; column += kBlockVectors * kLanes) {
+    block_values<kElement, kRows, kBlockVectors>(page, state.value_dim, column, scores, shrink, out);
+  }
+  for (; column < state.value_dim; column += kLanes) {
+    block_values<kElement, kRows, 1>(page, state.value_dim, column, scores, shrink, out);
+  }
+}
+
+template <CacheElement kElement>
+void attend_page(const AttentionState& state, const AttentionPage& page) {
+  uint64_t row = 0;
+  for (; row + kBlockRows <= state.rows; row += kBlockRows) attend_rows<kElement, kBlockRows>(state, page, row);
+  if constexpr (kBlockRows > 4) {
+    for (; row + 4 <= state.rows; row += 4) attend_rows<kElement, 4>(state, page, row);
+  }
+  for (; row < state.rows; ++row) attend_rows<kElement, 1>(state, page, row);
 }
 
 void attend(const AttentionState& state, const AttentionPage& page) {
-  uint64_t row = 0;
-  for (; row + 4 <= state.rows; row += 4) attend_rows<4>(state, page, row);
-  for (; row < state.rows; ++row) attend_rows<1>(state, page, row);
+  switch (page.element) {
+    case CacheElement::kF32: attend_page<CacheElement::kF32>(state, page); return;
+    case CacheElement::kBF16: attend_page<CacheElement::kBF16>(state, page); return;
+    case CacheElement::kE4M3: attend_page<CacheElement::kE4M3>(state, page); return;
+  }
 }
 
-void expand_bf16(const uint16_t* x, uint64_t n, float* out) {
+template <CacheElement kElement>
+void expand_elements(const void* x, uint64_t n, float* out) {
+  constexpr uint64_t kBytes = kElement == CacheElement::kF32 ? 4 : kElement == CacheElement::kBF16 ? 2 : 1;
   uint64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) vec_store(out + i, vec_from_bf16(x + i));
-  for (; i < n; ++i) {
-    uint16_t padded[kLanes] = {x[i]};
-    store_rest(out + i, 1, vec_from_bf16(padded));
+  for (; i + kLanes <= n; i += kLanes) vec_store(out + i, load_elements<kElement>(x, i));
+  if (i == n) return;
+  std::byte padded[kLanes * kBytes] = {};
+  std::memcpy(padded, static_cast<const std::byte*>(x) + i * kBytes, (n - i) * kBytes);
+  store_rest(out + i, n - i, load_elements<kElement>(padded, 0));
+}
+
+void expand(CacheElement element, const void* x, uint64_t n, float* out) {
+  switch (element) {
+    case CacheElement::kF32: std::memcpy(out, x, n * sizeof(float)); return;
+    case CacheElement::kBF16: expand_elements<CacheElement::kBF16>(x, n, out); return;
+    case CacheElement::kE4M3: expand_elements<CacheElement::kE4M3>(x, n, out); return;
   }
 }
 
 [[maybe_unused]] VectorLoops table(Isa isa) {
-  return {isa,    rms_norm, add,     multiply_add, scale,      silu_mul, clamped_swiglu,
-          rotate, softmax,  sigmoid, attend,       expand_bf16};
+  return {isa, rms_norm, add, multiply_add, scale, silu_mul, clamped_swiglu, rotate, softmax, sigmoid, attend, expand};
 }
 
 }  // namespace

@@ -7,9 +7,13 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nibble/base/rng.h"
+#include "nibble/numerics/codec/bf16.h"
+#include "nibble/numerics/codec/bits.h"
+#include "nibble/numerics/codec/e4m3.h"
 
 namespace nibble {
 namespace {
@@ -166,7 +170,7 @@ std::vector<float> run_attention(const VectorLoops& loops, const AttentionCase& 
       for (uint64_t d = 0; d < c.key_dim; ++d) keys[d * kPageTokens + t] = k[(first + t) * c.key_dim + d];
       std::copy_n(v.data() + (first + t) * c.value_dim, c.value_dim, values.data() + t * c.value_dim);
     }
-    loops.attend(state, {keys.data(), values.data(), begin, end});
+    loops.attend(state, {.keys = keys.data(), .values = values.data(), .begin = begin, .end = end});
   }
   for (uint64_t r = 0; r < c.rows; ++r) loops.scale(out.data() + r * c.value_dim, 1 / sum[r], c.value_dim);
   exact->assign(c.rows * c.value_dim, 0);
@@ -194,6 +198,90 @@ TEST(VectorLoops, attention_is_softmax_of_scores_times_values) {
     std::vector<double> exact;
     const auto got = same_everywhere([&](const VectorLoops& loops) { return run_attention(loops, c, &exact); });
     for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], exact[i], 2e-6) << i;
+  }
+}
+
+TEST(VectorLoops, expansion_gives_every_codes_value) {
+  std::vector<uint8_t> e4m3(256);
+  for (size_t i = 0; i < e4m3.size(); ++i) e4m3[i] = static_cast<uint8_t>(i);
+  std::vector<uint16_t> bf16(65536);
+  for (size_t i = 0; i < bf16.size(); ++i) bf16[i] = static_cast<uint16_t>(i);
+  for (const VectorLoops* loops : tables()) {
+    for (const uint64_t n : {uint64_t{256}, uint64_t{250}, uint64_t{3}}) {
+      std::vector<float> out(n);
+      loops->expand(CacheElement::kE4M3, e4m3.data(), n, out.data());
+      for (uint64_t i = 0; i < n; ++i) {
+        const float wanted = e4m3_decode(e4m3[i]);
+        EXPECT_EQ(std::isnan(out[i]), std::isnan(wanted)) << i;
+        if (!std::isnan(wanted)) EXPECT_EQ(float_bits(out[i]), float_bits(wanted)) << i;
+      }
+    }
+    std::vector<float> out(bf16.size());
+    loops->expand(CacheElement::kBF16, bf16.data(), bf16.size(), out.data());
+    for (size_t i = 0; i < bf16.size(); ++i) ASSERT_EQ(float_bits(out[i]), static_cast<uint32_t>(i) << 16);
+  }
+}
+
+// A page of one type as it lies, and the same page in float32.
+struct StoredPage {
+  StoredPage(CacheElement element, uint64_t key_dim, uint64_t value_dim)
+      : keys_at(key_dim * kPageTokens * 2),
+        values_at(value_dim * kPageTokens * 2),
+        key_scales(normals(21, kPageTokens)),
+        value_scales(normals(22, kPageTokens)),
+        keys(key_dim * kPageTokens),
+        values(value_dim * kPageTokens) {
+    const auto fill = [&](uint64_t seed, std::vector<uint8_t>& at, uint64_t n) {
+      const std::vector<float> x = normals(seed, n);
+      for (uint64_t i = 0; i < n; ++i) {
+        const uint16_t bits = bf16_encode(x[i]);
+        if (element == CacheElement::kBF16) std::memcpy(&at[2 * i], &bits, 2);
+        if (element == CacheElement::kE4M3) at[i] = e4m3_encode(x[i]);
+      }
+    };
+    fill(23, keys_at, keys.size());
+    fill(24, values_at, values.size());
+    scalar_vector_loops().expand(element, keys_at.data(), keys.size(), keys.data());
+    scalar_vector_loops().expand(element, values_at.data(), values.size(), values.data());
+    if (element != CacheElement::kE4M3) return;
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] *= key_scales[i % kPageTokens];
+    for (size_t i = 0; i < values.size(); ++i) values[i] *= value_scales[i / value_dim];
+  }
+
+  std::vector<uint8_t> keys_at, values_at;
+  std::vector<float> key_scales, value_scales, keys, values;
+};
+
+std::vector<float> attend_once(const VectorLoops& loops, uint64_t rows, uint64_t key_dim, uint64_t value_dim,
+                               const AttentionPage& page) {
+  const std::vector<float> q = normals(25, rows * key_dim, 0.2);
+  std::vector<float> largest(rows, 0.3F), sum(rows, 1), out = normals(26, rows * value_dim);
+  loops.attend({rows, key_dim, value_dim, q.data(), largest.data(), sum.data(), out.data()}, page);
+  out.insert(out.end(), sum.begin(), sum.end());
+  out.insert(out.end(), largest.begin(), largest.end());
+  return out;
+}
+
+TEST(VectorLoops, a_page_as_it_lies_gives_the_bits_of_an_expanded_one) {
+  constexpr uint64_t kKeyDim = 40, kValueDim = 48;  // three vectors: a block of two and one alone
+  for (const CacheElement element : {CacheElement::kBF16, CacheElement::kE4M3}) {
+    const StoredPage stored(element, kKeyDim, kValueDim);
+    for (uint64_t rows = 1; rows <= 17; ++rows) {
+      for (const auto& [begin, end] : {std::pair<uint64_t, uint64_t>{0, 64}, {0, 1}, {13, 50}}) {
+        AttentionPage flat{.keys = stored.keys.data(), .values = stored.values.data(), .begin = begin, .end = end};
+        AttentionPage page{.element = element,
+                           .keys = stored.keys_at.data(),
+                           .values = stored.values_at.data(),
+                           .key_scales = stored.key_scales.data(),
+                           .value_scales = stored.value_scales.data(),
+                           .begin = begin,
+                           .end = end};
+        const auto wanted = attend_once(scalar_vector_loops(), rows, kKeyDim, kValueDim, flat);
+        const auto got = same_everywhere(
+            [&](const VectorLoops& loops) { return attend_once(loops, rows, kKeyDim, kValueDim, page); });
+        expect_same_bits(got, wanted, std::to_string(rows));
+      }
+    }
   }
 }
 
