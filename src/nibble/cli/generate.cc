@@ -15,6 +15,7 @@
 #include "nibble/cli/commands.h"
 #include "nibble/engine/end_tokens.h"
 #include "nibble/engine/generate.h"
+#include "nibble/engine/kernel_use.h"
 #include "nibble/engine/kv/stored_scales.h"
 #include "nibble/engine/memory_check.h"
 #include "nibble/engine/open_model.h"
@@ -134,13 +135,27 @@ Figures measure(const Model& model, const GenerateArgs& args, int threads) {
   return figures;
 }
 
+Json kernels_json(const std::vector<KernelUse>& uses) {
+  Json rows = Json::array();
+  for (const KernelUse& use : uses) {
+    rows.push_back({{"kernel", use.kernel},
+                    {"weights", use.weights},
+                    {"activations", use.activations},
+                    {"matrices", use.matrices},
+                    {"bytes", use.bytes}});
+  }
+  return rows;
+}
+
 Json result_json(const Generated& result, const Figures& figures, const GenerateArgs& args,
-                 const std::string& cache_scales) {
+                 const std::string& cache_scales, const std::vector<KernelUse>& kernels) {
   return Json{{"prompt_tokens", result.prefill.tokens},
               {"tokens", result.tokens},
               {"text", result.text},
               {"finish", finish_name(result.finish)},
               {"kv", {{"type", args.kv}, {"scale", cache_scales}}},
+              {"kernels", kernels_json(kernels)},
+              {"memory_gb_per_s", figures.machine.memory_bandwidth / 1e9},
               {"prefill",
                {{"tokens_per_s", result.prefill.tokens_per_second()},
                 {"seconds", result.prefill.seconds},
@@ -149,6 +164,7 @@ Json result_json(const Generated& result, const Figures& figures, const Generate
                {{"tokens_per_s", result.decode.tokens_per_second()},
                 {"seconds", result.decode.seconds},
                 {"bytes_per_token", figures.bytes_per_token(result.decode)},
+                {"gb_per_s", figures.bytes_per_token(result.decode) * result.decode.tokens_per_second() / 1e9},
                 {"percent_of_floor", figures.decode_percent(result.decode)}}}};
 }
 
@@ -158,10 +174,11 @@ std::string summary(const Generated& result, const Figures& figures, const std::
                   result.prefill.tokens, result.prefill.tokens_per_second(), figures.prefill_percent(result.prefill));
   if (result.decode.tokens == 0) return text;
   const double bytes = figures.bytes_per_token(result.decode);
-  return text + fmt::format("; answer {} tokens, {:.2f} a second: {} a token, floor {:.2f} ms, {:.0f} % of it; {}",
+  return text + fmt::format("; answer {} tokens, {:.2f} a second: {} a token, {:.1f} of {:.1f} GB/s ({:.0f} %); {}",
                             result.tokens.size(), result.decode.tokens_per_second(),
-                            human_bytes(static_cast<uint64_t>(bytes)), 1e3 * bytes / figures.machine.memory_bandwidth,
-                            figures.decode_percent(result.decode), finish_name(result.finish));
+                            human_bytes(static_cast<uint64_t>(bytes)), bytes * result.decode.tokens_per_second() / 1e9,
+                            figures.machine.memory_bandwidth / 1e9, figures.decode_percent(result.decode),
+                            finish_name(result.finish));
 }
 
 int run_generate(GenerateArgs args, const CommonOptions& common) {
@@ -185,20 +202,25 @@ int run_generate(GenerateArgs args, const CommonOptions& common) {
   check_memory(args.model, resident_bytes(checkpoint, model), machine_info().available_bytes);
   if (!args.ignore_end) args.options.end_tokens = end_tokens(checkpoint);
   Generated result;
+  std::vector<KernelUse> kernels;
   {  // The weights are gone before the machine is measured, which takes memory of its own.
     ThreadPool pool(common.thread_count());
     Engine engine(checkpoint, model, options, &pool);
+    kernels = kernel_uses(engine);
     result = generate(&engine, tokenizer.get(), prompt, args.options, [&](std::string_view text) {
       if (!common.json) print_out(std::string(text));
     });
   }
   const Figures figures = measure(model, args, common.thread_count());
   if (common.json) {
-    print_json(result_json(result, figures, args, cache_scales));
+    print_json(result_json(result, figures, args, cache_scales, kernels));
   } else {
     if (tokenizer == nullptr) print_out(fmt::format("{}", fmt::join(result.tokens, ",")));
     print_out("\n");
-    if (!common.quiet) log::info(summary(result, figures, args.scheme));
+    if (!common.quiet) {
+      log::info(summary(result, figures, args.scheme));
+      log::info(kernel_line(kernels));
+    }
   }
   return result.finish == Finish::kNotANumber ? kExitRefused : kExitDone;
 }

@@ -99,4 +99,16 @@ LayoutChoice choose_layout(const Format& format, uint64_t n, uint64_t k) {
   return apart ? with_scales_apart(layout, format) : with_scales_inside(layout, format);
 }
 
+std::string_view code_kind_name(CodeKind kind) {
+  switch (kind) {
+    case CodeKind::kE2M1: return "e2m1";
+    case CodeKind::kInt4: return "int4";
+    case CodeKind::kInt8: return "int8";
+    case CodeKind::kE4M3: return "e4m3";
+    case CodeKind::kBF16: return "bf16";
+    case CodeKind::kF32: return "f32";
+  }
+  return "";
+}
+
 }  // namespace nibble

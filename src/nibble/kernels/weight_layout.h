@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "nibble/numerics/encoded.h"
 
@@ -34,6 +35,7 @@ inline constexpr uint64_t kRowGroup = 16;
 
 // kInt4 also holds unsigned codes, which have a minimum instead of a zero point.
 enum class CodeKind : uint8_t { kE2M1, kInt4, kInt8, kE4M3, kBF16, kF32 };
+std::string_view code_kind_name(CodeKind kind);  // "e2m1", "int4", …
 
 struct WeightLayout {
   CodeKind codes = CodeKind::kF32;
