@@ -57,7 +57,7 @@ class UnitAttention {
     const uint64_t first_page = begin_of(from) / kPageTokens;
     const uint64_t last_page = (from + unit_.tokens - 1) / kPageTokens;
     for (uint64_t page = first_page; page <= last_page; ++page) {
-      const AttentionPage view = read(page);
+      const AttentionPage view = read(page, last_page);
       for (uint64_t t = 0; t < unit_.tokens; ++t) add_page(page, view, t);
     }
     for (uint64_t row = 0; row < unit_.tokens * unit_.heads; ++row) {
@@ -88,8 +88,12 @@ class UnitAttention {
     }
   }
 
-  AttentionPage read(uint64_t page) {
-    if (!expands_) return cache_.view(page, unit_.key_head);
+  AttentionPage read(uint64_t page, uint64_t last_page) {
+    if (!expands_) {
+      AttentionPage view = cache_.view(page, unit_.key_head);
+      if (page < last_page) view.next = cache_.view(page + 1, unit_.key_head).keys;
+      return view;
+    }
     cache_.load(page, unit_.key_head, keys_.data(), values_.data());
     return {.keys = keys_.data(), .values = values_.data()};
   }

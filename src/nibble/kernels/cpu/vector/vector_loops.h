@@ -32,7 +32,8 @@ struct AttentionPage {
   const void* keys = nullptr;                                  // (key_dim, kPageTokens): transposed
   const void* values = nullptr;                                // (kPageTokens, value_dim)
   const float *key_scales = nullptr, *value_scales = nullptr;  // kE4M3: (kPageTokens) each
-  uint64_t begin = 0, end = 0;                                 // tokens that the rows see; others may hold anything
+  const void* next = nullptr;   // keys that are read after this page: fetched meanwhile, if not null
+  uint64_t begin = 0, end = 0;  // tokens that the rows see; others may hold anything
 };
 
 struct VectorLoops {

@@ -144,6 +144,19 @@ NIBBLE_VEC Vec16 load_elements(const void* at, uint64_t index) {
   if constexpr (kElement == CacheElement::kE4M3) return vec_from_e4m3(static_cast<const uint8_t*>(at) + index);
 }
 
+// What a loop of kVectors · 16 elements a step fetches for the one after it: step by step as many bytes as it reads, so
+// that memory works while the sums do. A page is too short for processors to see where it goes on.
+template <CacheElement kElement, uint64_t kVectors>
+struct Fetch {
+  const void* at;
+  void step(uint64_t index) const {
+    constexpr uint64_t kBytes = kElement == CacheElement::kF32 ? 4 : kElement == CacheElement::kBF16 ? 2 : 1;
+    const char* const line = static_cast<const char*>(at) + index * kVectors * kLanes * kBytes;
+    for (uint64_t b = 0; b < kVectors * kLanes * kBytes; b += 64)
+      __builtin_prefetch(line + b, 0, 2);  // into the second level: three pages are the first one
+  }
+};
+
 // Scores of kRows query rows with kVectors · 16 keys of the page: chains over the key's width, ascending.
 template <CacheElement kElement, uint64_t kRows, uint64_t kVectors>
 NIBBLE_VEC void block_scores(const AttentionPage& page, uint64_t token, const float* q, uint64_t key_dim,
@@ -153,7 +166,10 @@ NIBBLE_VEC void block_scores(const AttentionPage& page, uint64_t token, const fl
   if constexpr (kElement == CacheElement::kE4M3) {
     for (uint64_t v = 0; v < kVectors; ++v) scales[v] = vec_load(page.key_scales + token + v * kLanes);
   }
+  const Fetch<kElement, kVectors> fetch{page.values};
+  const uint64_t first = token / (kVectors * kLanes) * key_dim;
   for (uint64_t d = 0; d < key_dim; ++d) {
+    fetch.step(first + d);
     Vec16 keys[kVectors];
     for (uint64_t v = 0; v < kVectors; ++v) {
       keys[v] = load_elements<kElement>(page.keys, d * kPageTokens + token + v * kLanes);
@@ -201,7 +217,10 @@ NIBBLE_VEC void block_values(const AttentionPage& page, uint64_t value_dim, uint
       sums[r][v] = vec_load(out + r * value_dim + column + v * kLanes) * vec_set(shrink[r]);
     }
   }
+  const Fetch<kElement, kVectors> fetch{page.next == nullptr ? page.values : page.next};
+  const uint64_t first = column / (kVectors * kLanes) * kPageTokens;
   for (uint64_t t = page.begin; t < page.end; ++t) {
+    fetch.step(first + t);
     Vec16 values[kVectors];
     for (uint64_t v = 0; v < kVectors; ++v) {
       values[v] = load_elements<kElement>(page.values, t * value_dim + column + v * kLanes);

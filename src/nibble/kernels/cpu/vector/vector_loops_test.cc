@@ -213,7 +213,9 @@ TEST(VectorLoops, expansion_gives_every_codes_value) {
       for (uint64_t i = 0; i < n; ++i) {
         const float wanted = e4m3_decode(e4m3[i]);
         EXPECT_EQ(std::isnan(out[i]), std::isnan(wanted)) << i;
-        if (!std::isnan(wanted)) EXPECT_EQ(float_bits(out[i]), float_bits(wanted)) << i;
+        if (!std::isnan(wanted)) {
+          EXPECT_EQ(float_bits(out[i]), float_bits(wanted)) << i;
+        }
       }
     }
     std::vector<float> out(bf16.size());
