@@ -132,8 +132,10 @@ constexpr uint64_t kPageVectors = kPageTokens / kLanes;
 // Query rows and vectors of a block whose sums stay in registers; no result depends on them.
 #if defined(__AVX512F__)
 constexpr uint64_t kBlockRows = 8, kBlockVectors = 2;
+constexpr bool kHasPairs = true;
 #else
 constexpr uint64_t kBlockRows = 4, kBlockVectors = 1;
+constexpr bool kHasPairs = false;
 #endif
 
 // Sixteen elements from `index` on, without scales.
@@ -142,6 +144,36 @@ NIBBLE_VEC Vec16 load_elements(const void* at, uint64_t index) {
   if constexpr (kElement == CacheElement::kF32) return vec_load(static_cast<const float*>(at) + index);
   if constexpr (kElement == CacheElement::kBF16) return vec_from_bf16(static_cast<const uint16_t*>(at) + index);
   if constexpr (kElement == CacheElement::kE4M3) return vec_from_e4m3(static_cast<const uint8_t*>(at) + index);
+}
+
+// kVectors · 16 elements from `index` on, without scales: in order, or for pairs of BF16 the even ones before the odd
+// ones, which put_in_order() and take_out_of_order() know.
+template <CacheElement kElement, uint64_t kVectors>
+constexpr bool kPaired = kHasPairs && kElement == CacheElement::kBF16 && kVectors == 2;
+
+template <CacheElement kElement, uint64_t kVectors>
+NIBBLE_VEC void load_block(const void* at, uint64_t index, Vec16* block) {
+#if defined(__AVX512F__)
+  if constexpr (kPaired<kElement, kVectors>) {
+    vec_pair_from_bf16(static_cast<const uint16_t*>(at) + index, &block[0], &block[1]);
+    return;
+  }
+#endif
+  for (uint64_t v = 0; v < kVectors; ++v) block[v] = load_elements<kElement>(at, index + v * kLanes);
+}
+
+template <CacheElement kElement, uint64_t kVectors>
+NIBBLE_VEC void put_in_order([[maybe_unused]] Vec16* block) {
+#if defined(__AVX512F__)
+  if constexpr (kPaired<kElement, kVectors>) vec_interleave(&block[0], &block[1]);
+#endif
+}
+
+template <CacheElement kElement, uint64_t kVectors>
+NIBBLE_VEC void take_out_of_order([[maybe_unused]] Vec16* block) {
+#if defined(__AVX512F__)
+  if constexpr (kPaired<kElement, kVectors>) vec_deinterleave(&block[0], &block[1]);
+#endif
 }
 
 // What a loop of kVectors · 16 elements a step fetches for the one after it: step by step as many bytes as it reads, so
@@ -171,9 +203,9 @@ NIBBLE_VEC void block_scores(const AttentionPage& page, uint64_t token, const fl
   for (uint64_t d = 0; d < key_dim; ++d) {
     fetch.step(first + d);
     Vec16 keys[kVectors];
-    for (uint64_t v = 0; v < kVectors; ++v) {
-      keys[v] = load_elements<kElement>(page.keys, d * kPageTokens + token + v * kLanes);
-      if constexpr (kElement == CacheElement::kE4M3) keys[v] = keys[v] * scales[v];
+    load_block<kElement, kVectors>(page.keys, d * kPageTokens + token, keys);
+    if constexpr (kElement == CacheElement::kE4M3) {
+      for (uint64_t v = 0; v < kVectors; ++v) keys[v] = keys[v] * scales[v];
     }
     for (uint64_t r = 0; r < kRows; ++r) {
       const Vec16 factor = vec_set(q[r * key_dim + d]);
@@ -181,30 +213,47 @@ NIBBLE_VEC void block_scores(const AttentionPage& page, uint64_t token, const fl
     }
   }
   for (uint64_t r = 0; r < kRows; ++r) {
+    put_in_order<kElement, kVectors>(sums[r]);
     for (uint64_t v = 0; v < kVectors; ++v) vec_store(scores + r * kPageTokens + token + v * kLanes, sums[r][v]);
   }
 }
 
-// Scores to weights e^(score - largest); returns what the sums so far have to be multiplied by.
-NIBBLE_VEC float page_weights(const AttentionPage& page, float* scores, float* largest, float* sum) {
+NIBBLE_VEC float largest_score(const AttentionPage& page, float* scores) {
   constexpr float kNone = -std::numeric_limits<float>::infinity();
   std::fill_n(scores, page.begin, kNone);
   std::fill_n(scores + page.end, kPageTokens - page.end, kNone);
   Vec16 most = vec_load(scores);
   for (uint64_t v = 1; v < kPageVectors; ++v) most = vec_max(most, vec_load(scores + v * kLanes));
-  const float of_page = vec_largest(most);
-  const float top = of_page > *largest ? of_page : *largest;
+  return vec_largest(most);
+}
+
+// Scores to weights e^(score - largest); their sum.
+NIBBLE_VEC float weights_of_scores(float largest, float* scores) {
   Vec16 sums = vec_set(0);
   for (uint64_t v = 0; v < kPageVectors; ++v) {
-    const Vec16 weight = vec_exp(vec_load(scores + v * kLanes) - vec_set(top));
+    const Vec16 weight = vec_exp(vec_load(scores + v * kLanes) - vec_set(largest));
     vec_store(scores + v * kLanes, weight);
     sums = sums + weight;
   }
-  float shrink[kLanes];
-  vec_store(shrink, vec_exp(vec_set(*largest - top)));
-  *largest = top;
-  *sum = std::fma(*sum, shrink[0], vec_sum(sums));
-  return shrink[0];
+  return vec_sum(sums);
+}
+
+// Scores of kRows rows to weights, with what the sums so far have to be multiplied by in `shrink` (16).
+template <uint64_t kRows>
+NIBBLE_VEC void page_weights(const AttentionPage& page, float* scores, float* largest, float* sum, float* shrink) {
+  static_assert(kRows <= kLanes);
+  float top[kRows];
+  std::fill_n(shrink, kLanes, 0.0F);
+  for (uint64_t r = 0; r < kRows; ++r) {
+    const float of_page = largest_score(page, scores + r * kPageTokens);
+    top[r] = of_page > largest[r] ? of_page : largest[r];
+    shrink[r] = largest[r] - top[r];
+  }
+  vec_store(shrink, vec_exp(vec_load(shrink)));
+  for (uint64_t r = 0; r < kRows; ++r) {
+    largest[r] = top[r];
+    sum[r] = std::fma(sum[r], shrink[r], weights_of_scores(top[r], scores + r * kPageTokens));
+  }
 }
 
 // out = out · shrink + weights · values for kRows rows and kVectors · 16 columns, token after token.
@@ -216,15 +265,16 @@ NIBBLE_VEC void block_values(const AttentionPage& page, uint64_t value_dim, uint
     for (uint64_t v = 0; v < kVectors; ++v) {
       sums[r][v] = vec_load(out + r * value_dim + column + v * kLanes) * vec_set(shrink[r]);
     }
+    take_out_of_order<kElement, kVectors>(sums[r]);
   }
   const Fetch<kElement, kVectors> fetch{page.next == nullptr ? page.values : page.next};
   const uint64_t first = column / (kVectors * kLanes) * kPageTokens;
   for (uint64_t t = page.begin; t < page.end; ++t) {
     fetch.step(first + t);
     Vec16 values[kVectors];
-    for (uint64_t v = 0; v < kVectors; ++v) {
-      values[v] = load_elements<kElement>(page.values, t * value_dim + column + v * kLanes);
-      if constexpr (kElement == CacheElement::kE4M3) values[v] = values[v] * vec_set(page.value_scales[t]);
+    load_block<kElement, kVectors>(page.values, t * value_dim + column, values);
+    if constexpr (kElement == CacheElement::kE4M3) {
+      for (uint64_t v = 0; v < kVectors; ++v) values[v] = values[v] * vec_set(page.value_scales[t]);
     }
     for (uint64_t r = 0; r < kRows; ++r) {
       const Vec16 weight = vec_set(weights[r * kPageTokens + t]);
@@ -232,6 +282,7 @@ NIBBLE_VEC void block_values(const AttentionPage& page, uint64_t value_dim, uint
     }
   }
   for (uint64_t r = 0; r < kRows; ++r) {
+    put_in_order<kElement, kVectors>(sums[r]);
     for (uint64_t v = 0; v < kVectors; ++v) vec_store(out + r * value_dim + column + v * kLanes, sums[r][v]);
   }
 }
@@ -239,15 +290,13 @@ NIBBLE_VEC void block_values(const AttentionPage& page, uint64_t value_dim, uint
 template <CacheElement kElement, uint64_t kRows>
 NIBBLE_VEC void attend_rows(const AttentionState& state, const AttentionPage& page, uint64_t row) {
   float scores[kRows * kPageTokens];
-  float shrink[kRows];
+  float shrink[kLanes];
   const float* q = state.q + row * state.key_dim;
   float* out = state.out + row * state.value_dim;
   for (uint64_t t = 0; t < kPageTokens; t += kBlockVectors * kLanes) {
     block_scores<kElement, kRows, kBlockVectors>(page, t, q, state.key_dim, scores);
   }
-  for (uint64_t r = 0; r < kRows; ++r) {
-    shrink[r] = page_weights(page, scores + r * kPageTokens, state.largest + row + r, state.sum + row + r);
-  }
+  page_weights<kRows>(page, scores, state.largest + row, state.sum + row, shrink);
   uint64_t column = 0;
   for (; column + kBlockVectors * kLanes <= state.value_dim; column += kBlockVectors * kLanes) {
     block_values<kElement, kRows, kBlockVectors>(page, state.value_dim, column, scores, shrink, out);
