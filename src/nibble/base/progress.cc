@@ -71,8 +71,10 @@ struct Progress::State {
   }
 };
 
+ProgressOutput standard_progress_output() { return {stderr, isatty(STDERR_FILENO) == 1, steady_seconds}; }
+
 Progress::Progress(const std::string& what, uint64_t total_bytes, bool quiet)
-    : Progress(what, total_bytes, quiet, {stderr, isatty(STDERR_FILENO) == 1, steady_seconds}) {}
+    : Progress(what, total_bytes, quiet, standard_progress_output()) {}
 
 Progress::Progress(const std::string& what, uint64_t total_bytes, bool quiet, ProgressOutput output)
     : state_(std::make_unique<State>()) {

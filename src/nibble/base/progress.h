@@ -19,6 +19,8 @@ struct ProgressOutput {
   std::function<double()> seconds;  // never goes back
 };
 
+ProgressOutput standard_progress_output();  // standard error, by the steady clock
+
 class Progress {
  public:
   Progress(const std::string& what, uint64_t total_bytes, bool quiet);
