@@ -37,9 +37,9 @@ class UnitEncoder {
   }
 
  private:
-  const OutWeight& out(const Task& task) const { return c_.plan->outs[task.out]; }
-  const Weight& first_source(const Task& task) const { return nibble::first_source(*c_.model, out(task)); }
-  OutResult& result(const Task& task) { return result_.outs[task.index]; }
+  const OutWeight& out(const SliceTask& task) const { return c_.plan->outs[task.out]; }
+  const Weight& first_source(const SliceTask& task) const { return nibble::first_source(*c_.model, out(task)); }
+  OutResult& result(const SliceTask& task) { return result_.outs[task.index]; }
 
   void run_step(const Step& step) {
     switch (out(step.front()).route) {
@@ -52,7 +52,7 @@ class UnitEncoder {
   }
 
   // ---- raw copies
-  void copy_raw(const Task& task) {
+  void copy_raw(const SliceTask& task) {
     const OutWeight& weight = out(task);
     check_raw(weight.pieces.front().weight);
     for (uint32_t part = 0; part < weight.raw_tensors.size(); ++part) {
@@ -78,7 +78,7 @@ class UnitEncoder {
   }
 
   template <typename Body>
-  void for_chunks(const Task& task, const Body& body) {
+  void for_chunks(const SliceTask& task, const Body& body) {
     const OutWeight& weight = out(task);
     const uint64_t step = chunk_rows(weight);
     for (uint64_t begin = 0; begin < weight.rows(); begin += step) {
@@ -88,7 +88,7 @@ class UnitEncoder {
   }
 
   // ---- dense targets
-  void write_dense(const Task& task) {
+  void write_dense(const SliceTask& task) {
     const OutWeight& weight = out(task);
     const uint64_t element = element_bits(weight.format.element) / 8;
     const uint64_t slice_bytes = weight.rows() * weight.cols() * element;
@@ -113,19 +113,19 @@ class UnitEncoder {
   }
 
   // ---- low-bit targets
-  void emit(const Task& task, uint64_t begin, const EncodedView& rows) {
+  void emit(const SliceTask& task, uint64_t begin, const EncodedView& rows) {
     const OutWeight& weight = out(task);
     for (const PartRun& run : weight.convention->emit(weight.request(c_.plan->model_dtype), task.slice, begin, rows)) {
       sink_(task.out, run.part, run.offset, run.content());
     }
   }
 
-  void refuse_bad_rows(const Task& task, uint64_t begin, const DenseView& rows) const {
+  void refuse_bad_rows(const SliceTask& task, uint64_t begin, const DenseView& rows) const {
     const AbsMax found = abs_max(rows);
     if (found.bad) refuse_value(place(task), begin, *found.bad);
   }
 
-  UnitPlace place(const Task& task) const {
+  UnitPlace place(const SliceTask& task) const {
     const Weight& source = first_source(task);
     return {c_.source->file_of(c_.source->tensors()[source.parts.front().tensor]), out(task).name, source.name,
             task.slice};
@@ -133,7 +133,7 @@ class UnitEncoder {
 
   float group_amax(const Step& step) {
     float amax = 0;
-    for (const Task& task : step) {
+    for (const SliceTask& task : step) {
       for_chunks(task, [&](uint64_t begin, uint64_t, const DenseView& rows) {
         const AbsMax found = abs_max(rows);
         if (found.bad) refuse_value(place(task), begin, *found.bad);
@@ -146,9 +146,9 @@ class UnitEncoder {
   // Holds the step's rows in memory when they are small enough to save the second read.
   void hold(const Step& step) {
     uint64_t bytes = 0;
-    for (const Task& task : step) bytes += out(task).rows() * out(task).cols() * 2;
+    for (const SliceTask& task : step) bytes += out(task).rows() * out(task).cols() * 2;
     if (bytes > c_.keep_bytes / 2) return;
-    for (const Task& task : step) {
+    for (const SliceTask& task : step) {
       for (const Piece& piece : pieces_of(out(task), task.slice)) rows_.hold(piece.weight, piece.slice);
     }
   }
@@ -166,7 +166,7 @@ class UnitEncoder {
         refuse_tensor_scale(place(step.front()), amax, scale.value);
       scale = searched_scale(step, quantizer, scale);
     }
-    for (const Task& task : step) encode_rows(task, quantizer, scale);
+    for (const SliceTask& task : step) encode_rows(task, quantizer, scale);
     if (quantizer.needs_amax()) rows_.forget();
   }
 
@@ -176,7 +176,7 @@ class UnitEncoder {
     if (candidates.size() == 1) return chosen;
     std::vector<ErrorSums> sums(candidates.size());
     std::vector<ErrorSums> errors;
-    for (const Task& task : step) {
+    for (const SliceTask& task : step) {
       for_chunks(task, [&](uint64_t, uint64_t count, const DenseView& rows) {
         const DenseView input = exact_input(rows);
         EncodedMatrix& encoded = scratch(out(task).format, count, out(task).cols());
@@ -191,7 +191,7 @@ class UnitEncoder {
     return candidates[static_cast<size_t>(best - sums.begin())];
   }
 
-  void encode_rows(const Task& task, const Quantizer& quantizer, const TensorScale& scale) {
+  void encode_rows(const SliceTask& task, const Quantizer& quantizer, const TensorScale& scale) {
     const OutWeight& weight = out(task);
     std::vector<ErrorSums> errors;
     for_chunks(task, [&](uint64_t begin, uint64_t count, const DenseView& rows) {
@@ -229,11 +229,11 @@ class UnitEncoder {
   }
 
   // ---- moves and exact casts
-  EncodedMatrix encoded(const Task& task) { return rows_.encoded(out(task), task.slice); }
+  EncodedMatrix encoded(const SliceTask& task) { return rows_.encoded(out(task), task.slice); }
 
   void move(const Step& step) {
     std::vector<EncodedMatrix> matrices;
-    for (const Task& task : step) {
+    for (const SliceTask& task : step) {
       matrices.push_back(encoded(task));
       NIBBLE_CHECK(matrices.back().column_group.empty());  // there is no place for it
       replace_zero_scales(&matrices.back());
@@ -266,7 +266,7 @@ class UnitEncoder {
     }
   }
 
-  TensorScale moved_scale(const Task& task, const TensorScale& scale) {
+  TensorScale moved_scale(const SliceTask& task, const TensorScale& scale) {
     const OutWeight& weight = out(task);
     if (!weight.format.two_level || scale.level == weight.convention->second_level()) return scale;
     if (scale.level == SecondLevel::kNone) return {weight.convention->second_level(), 1.0f};
@@ -274,7 +274,7 @@ class UnitEncoder {
     return {weight.convention->second_level(), 1.0f / scale.value};
   }
 
-  void emit_whole(const Task& task, const EncodedMatrix& matrix) {
+  void emit_whole(const SliceTask& task, const EncodedMatrix& matrix) {
     const uint64_t step = chunk_rows(out(task)) * 4;
     for (uint64_t begin = 0; begin < matrix.rows; begin += step) {
       emit(task, begin, cut_rows(matrix, begin, std::min(step, matrix.rows - begin)));
@@ -286,7 +286,7 @@ class UnitEncoder {
     const ExactRecast* cast = exact_recast(first_source(step.front()).format, out(step.front()).format);
     NIBBLE_CHECK(cast != nullptr);
     if (cast->shared != nullptr) return recast_under_shared_scale(step, *cast);
-    for (const Task& task : step) {
+    for (const SliceTask& task : step) {
       if (const auto inexact = recast_one(task, *cast, {})) {
         round_instead(task, *inexact);
       } else if (!result(task).rounded_instead) {
@@ -295,7 +295,7 @@ class UnitEncoder {
     }
   }
 
-  void round_instead(const Task& task, const Inexact& inexact) {
+  void round_instead(const SliceTask& task, const Inexact& inexact) {
     OutResult& of_weight = result(task);
     if (!of_weight.rounded_instead) {
       std::string values;
@@ -314,7 +314,7 @@ class UnitEncoder {
     rows_.forget();
     std::vector<ExponentSpan> spans;
     ExponentSpan all;
-    for (const Task& task : step) {
+    for (const SliceTask& task : step) {
       spans.push_back(scale.scan(encoded(task).view()));
       all.add(spans.back());
     }
@@ -334,7 +334,7 @@ class UnitEncoder {
   }
 
   // Where the cast is not exact, and then nothing has been written.
-  std::optional<Inexact> recast_one(const Task& task, const ExactRecast& cast, const TensorScale& scale) {
+  std::optional<Inexact> recast_one(const SliceTask& task, const ExactRecast& cast, const TensorScale& scale) {
     const EncodedMatrix source = encoded(task);
     EncodedMatrix target = EncodedMatrix::make(out(task).format, source.rows, source.cols);
     target.tensor_scale = scale;

@@ -17,7 +17,7 @@ std::vector<Step> steps_of(const OutputPlan& plan, const Unit& unit) {
     const OutWeight& weight = plan.outs[o];
     const uint64_t slices = weight.route == Route::kRawCopy ? 1 : weight.slices();
     for (uint64_t slice = 0; slice < slices; ++slice) {
-      const Task task{o, index, slice};
+      const SliceTask task{o, index, slice};
       if (weight.fusion != 0) {
         const auto [it, added] = by_fusion.try_emplace({weight.fusion, weight.one_scale ? 0 : slice}, steps.size());
         if (!added) {

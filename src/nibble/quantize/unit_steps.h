@@ -9,13 +9,13 @@
 namespace nibble {
 
 // One slice of one output; `index` is its place in unit.outs.
-struct Task {
+struct SliceTask {
   uint32_t out = 0;
   size_t index = 0;
   uint64_t slice = 0;
 };
 // Slices that share a second-level scale.
-using Step = std::vector<Task>;
+using Step = std::vector<SliceTask>;
 
 // In the order of the source's slices, so that sources are read front to back.
 std::vector<Step> steps_of(const OutputPlan& plan, const Unit& unit);
