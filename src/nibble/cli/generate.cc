@@ -62,27 +62,6 @@ EngineOptions engine_options(const GenerateArgs& args) {
   return options;
 }
 
-// The scales of 8-bit keys and values that were asked for, into `options`; their name. Without a word the checkpoint's
-// own: where it has none nothing is taken silently, since 1.0 clamps at 448 and costs small values their bits.
-std::string choose_cache_scales(const GenerateArgs& args, const Checkpoint& checkpoint, const Model& model,
-                                EngineOptions* options) {
-  if (options->cache != CacheElement::kE4M3) return "none";
-  if (args.kv_scale == "dynamic") return "dynamic";
-  if (args.kv_scale == "1") {
-    options->cache_scales.assign(1, CacheScales{{1.0F}, {1.0F}});
-    return "1";
-  }
-  options->cache_scales = stored_cache_scales(checkpoint, model);
-  if (!options->cache_scales.empty()) return "checkpoint";
-  throw Error("the checkpoint has no scales for 8-bit keys and values")
-      .file(args.model)
-      .value("layers", model.spec.layers.size())
-      .value("scales", 0)
-      .way_out("--kv-scale dynamic: each token's own")
-      .way_out("--kv-scale 1: one for all, which clamps at 448")
-      .way_out("--kv bf16: no scales");
-}
-
 // The conversation as the model's own template writes it.
 std::vector<TextSpan> chat_prompt(const GenerateArgs& args) {
   const Json conversation = read_conversation(*args.chat);
@@ -195,7 +174,9 @@ int run_generate(GenerateArgs args, const CommonOptions& common) {
   check_length(model.spec, prompt.size(), args.options.tokens);
   check_tokens(model.spec, prompt);
   EngineOptions options = engine_options(args);
-  const std::string cache_scales = choose_cache_scales(args, checkpoint, model, &options);
+  const ChosenCacheScales chosen = choose_cache_scales(args.kv_scale, options.cache, args.model, checkpoint, model);
+  const std::string& cache_scales = chosen.name;
+  options.cache_scales = chosen.scales;
   if (!common.quiet && cache_scales != "none") {
     log::info(fmt::format("keys and values in {}, scales: {}", args.kv, cache_scales));
   }

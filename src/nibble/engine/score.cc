@@ -1,28 +1,17 @@
 #include "nibble/engine/score.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "nibble/base/error.h"
 
 namespace nibble {
 namespace {
 
-constexpr uint64_t kTokensAtATime = 512;  // bounds the memory of activations and logits
-
 void check(const ModelSpec& spec, const std::vector<std::vector<TokenId>>& sequences) {
   for (size_t s = 0; s < sequences.size(); ++s) {
     if (sequences[s].empty()) throw Error("a sequence has no tokens").value("sequence", s);
     check_tokens(spec, sequences[s]);
-  }
-}
-
-// Calls use(sequence, first, count) for pieces of all sequences, each in order.
-template <typename Use>
-void for_pieces(const std::vector<std::vector<TokenId>>& sequences, const Use& use) {
-  for (size_t s = 0; s < sequences.size(); ++s) {
-    for (uint64_t first = 0; first < sequences[s].size(); first += kTokensAtATime) {
-      use(s, first, std::min(kTokensAtATime, sequences[s].size() - first));
-    }
   }
 }
 
@@ -40,51 +29,68 @@ ModelSpec one_layer(const ModelSpec& spec, uint64_t index) {
 
 }  // namespace
 
+ScoredStates::ScoredStates(const Checkpoint& checkpoint, const Model& model, const EngineOptions& options,
+                           const std::vector<std::vector<TokenId>>& sequences, ThreadPool* pool,
+                           const std::function<void(ScoreProgress)>& progress)
+    : spec_(model.spec), options_(options), pool_(pool), forward_(spec_, pool, options.experts_per_token) {
+  check(spec_, sequences);
+  check_experts(spec_, options.experts_per_token);
+  const WeightLoader loader(checkpoint, model, options.arithmetic, pool);
+  embed(loader, sequences);
+  const uint64_t layers = spec_.layers.size();
+  for (uint64_t index = 0; index < layers; ++index) {
+    if (progress) progress({index, layers});
+    run_layer(loader, index);
+  }
+  if (progress) progress({layers, layers});
+  head_ = loader.head();
+  final_norm_ = loader.final_norm();
+}
+
+void ScoredStates::embed(const WeightLoader& loader, const std::vector<std::vector<TokenId>>& sequences) {
+  const Linear embedding = loader.embedding();
+  for (const std::vector<TokenId>& sequence : sequences) {
+    states_.emplace_back(sequence.size() * spec_.hidden);
+    forward_.embed(embedding, sequence, states_.back().data());
+  }
+}
+
+void ScoredStates::run_layer(const WeightLoader& loader, uint64_t index) {
+  const LayerWeights weights = loader.layer(index);
+  const ModelSpec alone = one_layer(spec_, index);
+  const std::vector<CacheScales> scales = one_layer(options_.cache_scales, index);
+  Forward forward(alone, pool_, options_.experts_per_token);
+  for (std::vector<float>& states : states_) {
+    CachedSequence cache(alone, options_.cache, scales);
+    const uint64_t tokens = states.size() / spec_.hidden;
+    for (uint64_t first = 0; first < tokens; first += kTokensAtATime) {
+      const uint64_t count = std::min(kTokensAtATime, tokens - first);
+      Batch batch;
+      batch.add(&cache, count);
+      forward.layer(0, weights, batch, states.data() + first * spec_.hidden);
+      cache.advance(count);
+    }
+  }
+}
+
+std::span<const float> ScoredStates::logits(uint64_t sequence, uint64_t first, uint64_t count) {
+  rows_.resize(count);
+  std::iota(rows_.begin(), rows_.end(), first);
+  logits_.resize(count * head_.rows());
+  forward_.logits(final_norm_, head_, states_[sequence].data(), rows_, logits_.data());
+  return logits_;
+}
+
 void score(const Checkpoint& checkpoint, const Model& model, const EngineOptions& options,
            const std::vector<std::vector<TokenId>>& sequences, ThreadPool* pool, const ScoreSink& sink,
            const std::function<void(ScoreProgress)>& progress) {
-  const ModelSpec& spec = model.spec;
-  check(spec, sequences);
-  check_experts(spec, options.experts_per_token);
-  const WeightLoader loader(checkpoint, model, options.arithmetic, pool);
-  std::vector<std::vector<float>> states(sequences.size());
-  {
-    Forward forward(spec, pool, options.experts_per_token);
-    const Linear embedding = loader.embedding();
-    for (size_t s = 0; s < sequences.size(); ++s) {
-      states[s].resize(sequences[s].size() * spec.hidden);
-      forward.embed(embedding, sequences[s], states[s].data());
+  ScoredStates states(checkpoint, model, options, sequences, pool, progress);
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    for (uint64_t first = 0; first < sequences[s].size(); first += ScoredStates::kTokensAtATime) {
+      const uint64_t count = std::min(ScoredStates::kTokensAtATime, sequences[s].size() - first);
+      sink(s, first, count, states.logits(s, first, count));
     }
   }
-  for (uint64_t index = 0; index < spec.layers.size(); ++index) {
-    if (progress) progress({index, spec.layers.size()});
-    const LayerWeights weights = loader.layer(index);
-    const ModelSpec alone = one_layer(spec, index);
-    const std::vector<CacheScales> scales = one_layer(options.cache_scales, index);
-    Forward forward(alone, pool, options.experts_per_token);
-    for (size_t s = 0; s < sequences.size(); ++s) {
-      CachedSequence cache(alone, options.cache, scales);
-      for (uint64_t first = 0; first < sequences[s].size(); first += kTokensAtATime) {
-        const uint64_t count = std::min(kTokensAtATime, sequences[s].size() - first);
-        Batch batch;
-        batch.add(&cache, count);
-        forward.layer(0, weights, batch, states[s].data() + first * spec.hidden);
-        cache.advance(count);
-      }
-    }
-  }
-  if (progress) progress({spec.layers.size(), spec.layers.size()});
-  const Linear head = loader.head();
-  const std::vector<float> norm = loader.final_norm();
-  Forward forward(spec, pool, options.experts_per_token);
-  std::vector<float> logits;
-  for_pieces(sequences, [&](size_t s, uint64_t first, uint64_t count) {
-    std::vector<uint64_t> rows(count);
-    for (uint64_t i = 0; i < count; ++i) rows[i] = first + i;
-    logits.resize(count * head.rows());
-    forward.logits(norm, head, states[s].data(), rows, logits.data());
-    sink(s, first, count, logits);
-  });
 }
 
 }  // namespace nibble

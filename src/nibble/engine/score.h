@@ -15,11 +15,42 @@ struct ScoreProgress {
   uint64_t layer = 0, layers = 0;
 };
 
+// All tokens of some sequences behind the last layer, and the head that turns them into logits where they are wanted:
+// logits of a large vocabulary are many times the states' size, and two models' are compared piece by piece.
+class ScoredStates {
+ public:
+  // Reads the weights once, as they are needed, and keeps (T, H) states, the final norm and the head. `model` and
+  // `pool` must outlive it. Error for an empty sequence, and for a token that the vocabulary does not have.
+  ScoredStates(const Checkpoint& checkpoint, const Model& model, const EngineOptions& options,
+               const std::vector<std::vector<TokenId>>& sequences, ThreadPool* pool,
+               const std::function<void(ScoreProgress)>& progress = {});
+
+  uint64_t vocabulary() const { return head_.rows(); }
+  // Logits (count, V) behind tokens [first, first + count) of a sequence; valid until the next call. At most
+  // kTokensAtATime of them bound the memory.
+  std::span<const float> logits(uint64_t sequence, uint64_t first, uint64_t count);
+
+  static constexpr uint64_t kTokensAtATime = 512;  // of a pass: bounds the memory of activations
+
+ private:
+  void embed(const WeightLoader& loader, const std::vector<std::vector<TokenId>>& sequences);
+  void run_layer(const WeightLoader& loader, uint64_t index);
+
+  const ModelSpec& spec_;
+  EngineOptions options_;
+  ThreadPool* pool_;
+  std::vector<std::vector<float>> states_;  // of each sequence
+  std::vector<float> final_norm_;
+  Linear head_;
+  Forward forward_;
+  std::vector<uint64_t> rows_;
+  std::vector<float> logits_;
+};
+
 // Hears the logits (count, V) of tokens [first, first + count) of a sequence, each sequence in order of its tokens.
 using ScoreSink = std::function<void(uint64_t sequence, uint64_t first, uint64_t count, std::span<const float> logits)>;
 
-// Weights are read from `checkpoint` as they are needed and given back. Error for an empty sequence, and for a token
-// that the vocabulary does not have.
+// The logits of every token.
 void score(const Checkpoint& checkpoint, const Model& model, const EngineOptions& options,
            const std::vector<std::vector<TokenId>>& sequences, ThreadPool* pool, const ScoreSink& sink,
            const std::function<void(ScoreProgress)>& progress = {});

@@ -121,4 +121,20 @@ std::vector<CacheScales> stored_cache_scales(const Checkpoint& checkpoint, const
       .value("with_scales", complete);
 }
 
+ChosenCacheScales choose_cache_scales(const std::optional<std::string>& asked, CacheElement element,
+                                      const std::string& source, const Checkpoint& checkpoint, const Model& model) {
+  if (element != CacheElement::kE4M3) return {"none", {}};
+  if (asked == "dynamic") return {"dynamic", {}};
+  if (asked == "1") return {"1", {CacheScales{{1.0F}, {1.0F}}}};
+  std::vector<CacheScales> stored = stored_cache_scales(checkpoint, model);
+  if (!stored.empty()) return {"checkpoint", std::move(stored)};
+  throw Error("the checkpoint has no scales for 8-bit keys and values")
+      .file(source)
+      .value("layers", model.spec.layers.size())
+      .value("scales", 0)
+      .way_out("--kv-scale dynamic: each token's own")
+      .way_out("--kv-scale 1: one for all, which clamps at 448")
+      .way_out("--kv bf16: no scales");
+}
+
 }  // namespace nibble

@@ -6,6 +6,8 @@
 // stored = E4M3(x / scale), x ≈ stored · scale. Of a latent layer the keys' scale alone is used.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "nibble/engine/kv/paged_cache.h"
@@ -17,5 +19,16 @@ namespace nibble {
 // has none and others do, where two spellings contradict each other, for a number of scales that is neither one nor the
 // layer's heads, for one that is not above zero, and for biases (k_proj.k_bias …), which the cache does not add.
 std::vector<CacheScales> stored_cache_scales(const Checkpoint& checkpoint, const Model& model);
+
+struct ChosenCacheScales {
+  std::string name;                 // "none", "dynamic", "1", "checkpoint"
+  std::vector<CacheScales> scales;  // as EngineOptions takes them
+};
+
+// As `--kv-scale` asks: checkpoint, dynamic (each token's own) or 1. Without a word the checkpoint's own: where it has
+// none nothing is taken silently, since 1.0 clamps at 448 and costs small values their bits; that is an Error naming
+// the choices.
+ChosenCacheScales choose_cache_scales(const std::optional<std::string>& asked, CacheElement element,
+                                      const std::string& source, const Checkpoint& checkpoint, const Model& model);
 
 }  // namespace nibble
