@@ -9,6 +9,7 @@
 #include "nibble/plan/chart/bar_chart.h"
 #include "nibble/plan/chart/line_chart.h"
 #include "nibble/plan/chart/markup_test.h"
+#include "nibble/plan/chart/step_chart.h"
 #include "nibble/plan/chart/svg.h"
 
 namespace nibble {
@@ -124,6 +125,25 @@ TEST(LineChart, points_that_no_logarithm_has_are_left_out) {
   EXPECT_TRUE(with_class(parse_markup(line_chart(chart)), "polyline", "line").empty());
   chart.series[0].points[0].x = 0;
   EXPECT_EQ(line_chart(chart), "");
+}
+
+TEST(StepChart, values_hold_until_the_next_point_and_bands_jump_with_them) {
+  StepChart chart{.id = "c", .title = "t", .description = "d", .x_title = "x", .y_title = "y"};
+  chart.series.push_back({.name = "one", .points = {{2, 0.5, 0.25, 0.75, ""}, {10, 1, 1, 1, ""}}, .start = 0});
+  const std::vector<MarkupElement> all = parse_markup(step_chart(chart));
+  const std::vector<MarkupElement> lines = with_class(all, "polyline", "line");
+  ASSERT_EQ(lines.size(), 1U);
+  // (0, 0), (2, 0), (2, ½), (10, ½), (10, 1): right, up, right, up.
+  const std::vector<Spot> spots = spots_of(lines[0]);
+  ASSERT_EQ(spots.size(), 5U);
+  EXPECT_EQ(spots[0].y, spots[1].y);
+  EXPECT_EQ(spots[1].x, spots[2].x);
+  EXPECT_EQ(spots[2].y, spots[3].y);
+  EXPECT_EQ(spots[3].x, spots[4].x);
+  EXPECT_NEAR(spots[0].y - spots[2].y, spots[2].y - spots[4].y, 0.02);          // ½ is half way
+  EXPECT_NEAR((spots[3].x - spots[0].x) / (spots[1].x - spots[0].x), 5, 0.01);  // 10 is five times as far as 2
+  EXPECT_EQ(with_class(all, "polygon", "band").size(), 1U);
+  EXPECT_EQ(step_chart({.id = "c", .title = "t", .description = "d", .x_title = "x", .y_title = "y"}), "");
 }
 
 }  // namespace
