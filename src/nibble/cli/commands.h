@@ -9,6 +9,7 @@ std::function<int()> setup_plan(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_inspect(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_verify(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common);
+std::function<int()> setup_certify(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_tokenize(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_generate(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_kernels(CLI::App& app, CommonOptions& common);
@@ -22,6 +23,8 @@ inline constexpr Command kVerifyCommand{"verify", "prove that a checkpoint is wh
                                         setup_verify};
 inline constexpr Command kQuantizeCommand{"quantize", "round to nearest, or cast between low-bit formats",
                                           setup_quantize};
+inline constexpr Command kCertifyCommand{"certify", "how long a candidate's answers stay the reference's",
+                                         setup_certify};
 inline constexpr Command kTokenizeCommand{"tokenize", "text to token ids and back, with the model's own tokenizer",
                                           setup_tokenize};
 inline constexpr Command kGenerateCommand{"generate", "run a model: prompt in, text out", setup_generate};
