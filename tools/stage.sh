@@ -9,7 +9,7 @@
 #   tools/stage.sh cuda                tests/cuda/*.cu compile for every architecture that nibble names
 #   tools/stage.sh canary              an outside project adds a row to every list
 #   tools/stage.sh field               the field's own libraries read what nibble writes
-#   tools/stage.sh browser             the page of `nibble plan --html` in a headless Chromium
+#   tools/stage.sh browser             the pages of `plan --html` and `certify --html` in a headless Chromium
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -72,7 +72,8 @@ field() { tools/check_field.sh; }
 # Chromium is large and nothing else needs it: it is installed here and not with everything else.
 browser() {
   tools/setup.sh chromium
-  NIBBLE=build/release/nibble tests/browser/test_plan_page.py
+  local test
+  for test in tests/browser/test_*_page.py; do NIBBLE=build/release/nibble "$test"; done
 }
 
 case "${1:-}" in
