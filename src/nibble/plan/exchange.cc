@@ -55,11 +55,14 @@ double Exchange::experts(double group_tokens, double stage_tokens, uint64_t over
   // No rank gets more than every token.
   const double load = std::min(rank_load_, ranks / ranks_met);
   const double mine = std::max(group_tokens / of(layout_.tp), stage_tokens / of(layout_.stage_gpus()) * load);
-  const double copies = ranks_met * of(layout_.expert_parts()) * (1 - 1 / ranks);
+  // To all GPUs of the ranks met but the one it lies on, which belongs to one of them in one of `ranks` cases.
+  const double copies = ranks_met * (of(layout_.expert_parts()) - 1 / ranks);
   double seconds = mine * copies * expert_bytes_ / link_.bandwidth;
   if (over_domains <= 1) return 2 * (seconds + link_.latency);
   const double domains = of(over_domains);
-  const double across = different(domains, chosen_) * (1 - 1 / domains);
+  // A domain holds several ranks, or a part of one: it is met as often as they are.
+  const double apart = std::min(ranks, domains);
+  const double across = (domains - 1) * different(apart, chosen_) / apart;
   seconds = std::max(seconds, mine * across * expert_bytes_ / card_.bandwidth);
   return 2 * (seconds + link_.latency + card_.latency);
 }

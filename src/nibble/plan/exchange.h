@@ -7,10 +7,10 @@
 //   all-reduce  of B bytes over p GPUs in m domains: reduce-scatter inside, exchange across with all cards, gather
 //               inside, chunk by chunk: max(2 (p - 1) / p · B / link, 2 (m - 1) / m · B / (p / m) / card); two
 //               latencies of a link, and of a card if m > 1
-//   experts     dispatch and combine, each one copy of a token's hidden state to every different rank that its experts
-//               lie on (to each of its GPUs if it cuts them), but to its own: over links all copies, those that another
-//               domain hands on among them; over cards one copy for each other domain; a latency each. The GPU that
-//               sends or, under skew, gets most decides
+//   experts     dispatch and combine. A token's hidden state lies on one GPU, and every GPU of the different ranks that
+//               its experts fall on needs it: those that share the experts of its own rank too. Over links all copies,
+//               those that another domain hands on among them; over cards one copy for each other domain that one of
+//               these ranks lies in; a latency each. The GPU that sends or, under skew, gets most decides
 //   stages      one hidden state from stage to stage, cut over TP: over links if all stages lie in one domain
 #pragma once
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
+#include <string>
 
 namespace nibble {
 namespace {
@@ -57,6 +59,53 @@ TEST(Exchange, experts_copies_are_handed_on_inside_their_domain) {
   quick.nic_bandwidth = 1e9;
   const Exchange handed_on(small_spec(), {1, 8, 1, 8}, quick, 8);
   EXPECT_NEAR(handed_on.experts(1, 8, 2), 2 * (copies * kToken / 1e8 + 11e-6), 1e-15);
+}
+
+// What a token's state is sent to, by walking through every GPU that it may lie on and all ranks that two choices fall
+// on: GPUs that hold a part of one of its experts, and other domains with such a GPU.
+struct Sent {
+  double copies = 0, domains = 0;
+};
+
+Sent walk(uint64_t gpus, uint64_t ranks, uint64_t domain) {
+  Sent sent;
+  for (uint64_t home = 0; home < gpus; ++home) {
+    for (uint64_t choices = 0; choices < ranks * ranks; ++choices) {
+      std::set<uint64_t> domains;
+      for (uint64_t gpu = 0; gpu < gpus; ++gpu) {
+        const uint64_t rank = gpu / (gpus / ranks);
+        if (gpu == home || (rank != choices % ranks && rank != choices / ranks)) continue;
+        sent.copies += 1;
+        if (gpu / domain != home / domain) domains.insert(gpu / domain);
+      }
+      sent.domains += static_cast<double>(domains.size());
+    }
+  }
+  const double cases = static_cast<double>(gpus * ranks * ranks);
+  return {sent.copies / cases, sent.domains / cases};
+}
+
+// Of 16 GPUs in domains of 4 or 2, from whole experts to such that several domains cut.
+TEST(Exchange, all_gpus_that_cut_an_expert_get_its_tokens) {
+  for (const uint64_t ranks : {2U, 4U, 8U, 16U}) {
+    for (const uint64_t tp : {1U, 4U, 16U}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks, TP " + std::to_string(tp));
+      const Layout layout{tp, ranks, 1, 16 / tp};
+      Device device = plain_device();
+      const double group = static_cast<double>(tp);
+      const double copies = walk(16, ranks, 16).copies;
+      const Exchange one(small_spec(), layout, device, 4);
+      EXPECT_NEAR(one.experts(group, 16, 1), 2 * (copies * kToken / 1e8 + 1e-6), 1e-15);
+      device.link_bandwidth = 1e12;  // the cards decide
+      for (const uint64_t domain : {4U, 2U}) {
+        device.link_domain = domain;
+        const Exchange several(small_spec(), layout, device, 4);
+        ASSERT_EQ(several.domains(), 16 / domain);
+        const double across = walk(16, ranks, domain).domains;
+        EXPECT_NEAR(several.experts(group, 16), 2 * (across * kToken / 1e7 + 11e-6), 1e-15) << domain;
+      }
+    }
+  }
 }
 
 TEST(Exchange, the_fullest_sender_or_the_busiest_receiver_decides) {

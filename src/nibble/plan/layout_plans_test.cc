@@ -1,6 +1,8 @@
 // Layouts of real models whose caches, steps and exchanges were counted from the outside.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "nibble/plan/plan.h"
 
 namespace nibble {
@@ -59,6 +61,38 @@ TEST(LayoutPlans, all_reduces_between_machines_use_every_card) {
   request.ep = 1;
   const Plan plan = make_plan(request);
   EXPECT_NEAR(plan.prefill[3].time.exchange, 122 * (1.875 * 8192 * 7168 * 2 / 450e9 + 14e-6), 1e-6);
+}
+
+// DeepSeek-V3.1 on 8 H200s, 128 tokens a GPU, experts cut over the 4 GPUs of each of two ranks: a token's 8 choices
+// fall on 2 (1 - 2^-8) ranks, and it lies on one GPU of the 8. 58 layers, there and back.
+TEST(LayoutPlans, cut_experts_are_no_cheaper_to_reach_than_whole_ones) {
+  PlanRequest request = request_for("deepseek-v3.1", "nvfp4", 8);
+  request.concurrency = request.context = 1024;
+  request.answer = 0;
+  const Plan best = make_plan(request);
+  EXPECT_EQ(best.chosen->layout, (Layout{1, 8, 1, 8}));
+  request.ep = 2;
+  request.tp = 1;
+  const double copies = 2 * (1 - std::pow(2, -8)) * (4 - 0.5);
+  EXPECT_NEAR(make_plan(request).chosen->step.exchange, 2 * 58 * (128 * copies * 7168 * 2 / 450e9 + 2e-6), 1e-9);
+}
+
+// 32 GPUs in four machines, two ranks of 16: over links a token goes to all GPUs of the ranks met but its own; the
+// cards, with three of four machines met in 2 (1 - 2^-8) cases of 2, take less.
+TEST(LayoutPlans, ranks_of_several_machines_are_met_in_all_of_them) {
+  PlanRequest request = request_for("deepseek-v3.1", "int4-g32", 32);
+  request.tp = 1;
+  request.ep = 2;
+  request.concurrency = 4096;
+  request.context = 512;
+  request.answer = 0;
+  const double met = 2 * (1 - std::pow(2, -8));
+  const double by_link = 128 * met * (16 - 0.5) * 7168 * 2 / 450e9;
+  const double by_card = 128 * met / 2 * 3 * 7168 * 2 / 50e9;
+  ASSERT_GT(by_link, by_card);
+  const double exchange = make_plan(request).chosen->step.exchange;
+  EXPECT_NEAR(exchange, 2 * 58 * (by_link + 7e-6), 1e-9);
+  EXPECT_NEAR(exchange, 15.418e-3, 0.001e-3);
 }
 
 }  // namespace
