@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "nibble/base/check.h"
+#include "nibble/base/checked_math.h"
 
 namespace nibble {
 namespace {
@@ -27,6 +28,30 @@ std::vector<double> zipf(uint64_t experts, uint64_t per_token, double skew) {
   return weight;
 }
 
+// Expectation of the largest of `count` binomial numbers: the sum over x of P(largest > x). Probabilities are relative
+// to that of the most likely number, from which they fall on both sides: P(0) of many trials is 0 as a double.
+double expected_largest(uint64_t trials, double p, uint64_t count) {
+  constexpr double kNegligible = 1e-24;  // even times the largest `count`
+  const double odds = p / (1 - p);
+  // P(x + 1) / P(x).
+  const auto ratio = [&](uint64_t x) { return odds * static_cast<double>(trials - x) / static_cast<double>(x + 1); };
+  const uint64_t mode = std::min(trials, static_cast<uint64_t>(static_cast<double>(trials + 1) * p));
+  double sum = 1;
+  uint64_t low = mode;
+  for (double term = 1; low > 0 && term > kNegligible; --low) sum += term /= ratio(low - 1);
+  uint64_t high = mode;
+  double term = 1;
+  for (; high < trials && term > kNegligible; ++high) sum += term *= ratio(high);
+  double expectation = static_cast<double>(low);  // of these x the largest is above all
+  double above = 0;                               // P(x > high)
+  for (uint64_t x = high; x > low; --x) {
+    above = std::min(1.0, above + term / sum);
+    expectation += -std::expm1(static_cast<double>(count) * std::log1p(-above));
+    term /= ratio(x - 1);
+  }
+  return expectation;
+}
+
 }  // namespace
 
 Routing::Routing(uint64_t experts, uint64_t per_token, double skew) : experts_(experts) {
@@ -47,18 +72,8 @@ double Routing::share(double tokens) const {
 double Routing::busiest_share(double tokens, uint64_t ranks) const {
   const double mean = share(tokens);
   if (ranks <= 1 || mean <= 0 || mean >= 1) return mean;
-  const uint64_t held = (experts_ + ranks - 1) / ranks;
-  // Sum over x of P(largest > x) = 1 - P(one <= x)^ranks, the probabilities built up from P(0).
-  const double odds = mean / (1 - mean);
-  double term = std::exp(static_cast<double>(held) * std::log1p(-mean));
-  double at_most = term;
-  double expectation = 1 - std::pow(at_most, static_cast<double>(ranks));
-  for (uint64_t x = 1; x < held; ++x) {
-    term *= odds * static_cast<double>(held - x + 1) / static_cast<double>(x);
-    at_most = std::min(1.0, at_most + term);
-    expectation += 1 - std::pow(at_most, static_cast<double>(ranks));
-  }
-  return std::clamp(expectation / static_cast<double>(held), mean, 1.0);
+  const uint64_t held = ceil_div(experts_, ranks);
+  return std::clamp(expected_largest(held, mean, ranks) / static_cast<double>(held), mean, 1.0);
 }
 
 double Routing::rank_load(uint64_t ranks) const {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
+#include <utility>
 
 #include "nibble/base/rng.h"
 
@@ -68,6 +70,50 @@ TEST(Routing, the_busiest_rank_reads_more_than_its_share) {
     EXPECT_NEAR(most, sum / kRuns, 0.04 * sum / kRuns) << tokens;
     EXPECT_GE(most, routing.distinct(static_cast<double>(tokens)) / 8);
   }
+}
+
+// The expectation of the largest of `ranks` binomial numbers of `held` trials, term by term in logarithms.
+double largest(uint64_t held, double p, uint64_t ranks) {
+  const auto n = static_cast<long double>(held);
+  long double at_most = 0, expectation = 0;
+  for (uint64_t i = 0; i < held; ++i) {
+    const auto x = static_cast<long double>(i);
+    at_most += std::exp(std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1) +
+                        x * std::log(static_cast<long double>(p)) + (n - x) * std::log1p(-static_cast<long double>(p)));
+    expectation += 1 - std::pow(std::min(1.0L, at_most), static_cast<long double>(ranks));
+  }
+  return static_cast<double>(expectation);
+}
+
+TEST(Routing, the_busiest_of_two_ranks_by_hand) {
+  // Two ranks of one expert each, half of them read: at least one is in 3 of 4 cases.
+  EXPECT_NEAR(Routing(2, 1).busiest_share(1, 2), 0.75, 1e-12);
+  // Ranks of two: 2 in 1 - (3/4)^2 of the cases, at least 1 in 1 - (1/4)^2.
+  EXPECT_NEAR(Routing(4, 2).busiest_share(1, 2), (7.0 / 16 + 15.0 / 16) / 2, 1e-12);
+}
+
+// Of 448 experts a rank (Kimi-K3 on two) nearly all are read: none with a probability that no double holds.
+TEST(Routing, many_experts_a_rank_are_as_exact_as_few) {
+  for (const auto& [experts, chosen] : {std::pair{896U, 16U}, {256U, 8U}, {100'000U, 8U}, {16U, 1U}}) {
+    const Routing routing(experts, chosen);
+    for (const uint64_t ranks : {2U, 8U, 16U}) {
+      const uint64_t held = experts / ranks;
+      double before = 0;
+      for (double tokens = 1; tokens < 1e6; tokens = std::ceil(tokens * 1.07)) {
+        SCOPED_TRACE(::testing::Message() << experts << " experts, " << ranks << " ranks, " << tokens << " tokens");
+        const double busiest = routing.busiest_share(tokens, ranks);
+        const double mean = routing.share(tokens);
+        EXPECT_GE(busiest, mean);
+        EXPECT_LE(busiest, 1);
+        EXPECT_GE(busiest, before - 1e-12);
+        before = busiest;
+        if (held > 1000 || mean >= 1) continue;
+        EXPECT_NEAR(busiest * static_cast<double>(held), largest(held, mean, ranks), 1e-9 * static_cast<double>(held));
+      }
+    }
+  }
+  const Routing kimi(896, 16);
+  EXPECT_NEAR(kimi.busiest_share(93, 2), kimi.busiest_share(92, 2), 0.004);
 }
 
 }  // namespace
