@@ -1,11 +1,12 @@
-// What the fullest GPU of a layout holds while it serves, term by term.
+// What the fullest GPU of a layout holds while it serves, term by term. With several stages all terms are of the one
+// whose sum is largest: the most weights of one and the largest cache of another lie on no GPU together.
 //
 //   weights        of its stage (ledger/sharding.h), by role; MTP layers only if tokens are drafted
 //   kv             ceil(concurrency / dp) sequences of `context` tokens: heads shared out where there are enough, the
 //                  indexer's keys on every GPU; the MTP layers' once more if tokens are drafted
 //   activations    for T = max(sequences, kPrefillChunk) tokens, drafted ones among them, in 16 bits: four streams of
 //                  width H, the widest of the attention's and the MLPs' intermediates, top-k inputs and intermediates
-//                  of the routed tokens; and float32 logits of kLogitRows tokens
+//                  of the routed tokens; and on the last stage float32 logits of kLogitRows tokens
 //   workspace      split attention's partial sums, 32 parts a sequence, in float32; 64 MiB of the matrix library's
 //   communication  TP: two buffers of T x H in 16 bits, and 32 MiB of the library's own a peer (at most 8 peers);
 //                  EP: send and receive buffers of the T tokens' top-k copies, 16 bits
@@ -45,10 +46,6 @@ struct MemoryPlan {
 
 MemoryPlan plan_memory(const Subject& subject, const WeightGroups& weights, const Layout& layout, const Device& device,
                        const PlanRequest& request);
-
-// Bytes that one sequence of `tokens` tokens keeps on the fullest GPU; with `drafting` the MTP layers' too.
-uint64_t rank_kv_bytes(const Subject& subject, const Layout& layout, uint64_t tokens, uint64_t element_bytes,
-                       bool drafting);
 
 // The most sequences of request.context tokens that fit beside everything else; 0 if none does.
 uint64_t most_sequences(const Subject& subject, const WeightGroups& weights, const Layout& layout, const Device& device,
