@@ -32,7 +32,8 @@ uint64_t key_value_parts(uint64_t kv_heads, uint64_t tp);
 // Bytes of one of the group's weights on the fullest GPU of the stage that has it, uneven cuts rounded up.
 uint64_t rank_bytes(const WeightGroup& group, const Layout& layout);
 
-// Layers [first, second) of a stage. Stage 0 has the embedding, the last one head, final norm and MTP layers.
+// Layers [first, second) of a stage. Stage 0 has the embedding, the last one head, final norm and MTP layers; it needs
+// an embedding of its own for a tied head, and for MTP layers that draft.
 std::pair<uint64_t, uint64_t> stage_layers(uint64_t layers, uint64_t pp, uint64_t stage);
 // Numbers of parts that cut `width` into whole blocks, ascending, at most 16 of them.
 std::vector<uint64_t> legal_parts(uint64_t width, uint64_t block);

@@ -37,6 +37,7 @@ WeightGroups::WeightGroups(const ModelSpec& spec, const std::vector<WeightItem>&
         groups_.size());
     if (added) groups_.push_back({item, kv_heads, std::vector<uint64_t>(layers + 1), 0, 0});
     WeightGroup& group = groups_[at->second];
+    if (param.role == Role::kHead && param.layer < 0) tied_ = false;
     if (param.layer >= 0 && static_cast<size_t>(param.layer) < layers) {
       ++group.before[static_cast<size_t>(param.layer) + 1];
     } else if (param.role == Role::kEmbedding && param.layer < 0) {

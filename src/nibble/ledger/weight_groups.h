@@ -26,9 +26,12 @@ class WeightGroups {
   WeightGroups(const ModelSpec& spec, const std::vector<WeightItem>& items);
 
   const std::vector<WeightGroup>& groups() const { return groups_; }
+  // There is no head of its own: it is the embedding (the group with `in_front`), which the last stage has too.
+  bool tied() const { return tied_; }
 
  private:
   std::vector<WeightGroup> groups_;
+  bool tied_ = true;
 };
 
 }  // namespace nibble

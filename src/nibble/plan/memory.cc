@@ -34,14 +34,17 @@ struct Stage {
   bool routes = false;
 };
 
-void set_weights(const WeightGroups& weights, const Layout& layout, bool drafting, std::vector<Stage>* stages) {
+void set_weights(const ModelSpec& spec, const WeightGroups& weights, const Layout& layout, bool drafting,
+                 std::vector<Stage>* stages) {
+  // The last stage embeds what it drafts, and a tied head is the embedding.
+  const bool embeds_again = layout.pp > 1 && (weights.tied() || (drafting && spec.mtp_layers != 0));
   for (const WeightGroup& group : weights.groups()) {
     const Role role = group.item.param.role;
     if (role == Role::kMtp && !drafting) continue;
     const uint64_t bytes = rank_bytes(group, layout);
     for (uint64_t s = 0; s < layout.pp; ++s) {
-      const uint64_t count = group.count(s, layout.pp);
       Stage& stage = (*stages)[s];
+      const uint64_t count = group.count(s, layout.pp) + (stage.ends && embeds_again ? group.in_front : 0);
       stage.by_role[static_cast<size_t>(role)] += bytes * count;
       if (group.item.is_stack() && count != 0) stage.largest_stack = std::max(stage.largest_stack, bytes);
     }
@@ -105,7 +108,7 @@ class Stages {
       stages_[s].ends = s + 1 == layout.pp;
       set_widths(spec, layout, &stages_[s]);
     }
-    set_weights(weights, layout, drafting, &stages_);
+    set_weights(spec, weights, layout, drafting, &stages_);
   }
 
   // Of the stage that needs most: what each term is at most need not meet on one GPU.

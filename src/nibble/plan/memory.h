@@ -1,7 +1,9 @@
 // What the fullest GPU of a layout holds while it serves, term by term. With several stages all terms are of the one
 // whose sum is largest: the most weights of one and the largest cache of another lie on no GPU together.
 //
-//   weights        of its stage (ledger/sharding.h), by role; MTP layers only if tokens are drafted
+//   weights        of its stage (ledger/sharding.h), by role; MTP layers only if tokens are drafted. The last of
+//   several
+//                  stages has an embedding of its own if the head is tied to it or its MTP layers draft
 //   kv             ceil(concurrency / dp) sequences of `context` tokens: heads shared out where there are enough, the
 //                  indexer's keys on every GPU; the MTP layers' once more if tokens are drafted
 //   activations    for T = max(sequences, kPrefillChunk) tokens, drafted ones among them, in 16 bits: four streams of

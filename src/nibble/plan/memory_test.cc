@@ -25,6 +25,24 @@ Subject cache_before_experts() {
                         "staged");
 }
 
+Subject tied(Subject subject) {
+  subject.spec.tied_embeddings = true;
+  std::erase_if(subject.params, [](const ParamSpec& param) { return param.role == Role::kHead; });
+  return subject;
+}
+
+// Two dense layers before two with experts, and an MTP layer.
+Subject drafter() {
+  return config_subject(parse_json(R"({"model_type": "deepseek_v3", "hidden_size": 256, "num_hidden_layers": 4,
+      "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 512, "n_routed_experts": 64,
+      "num_experts_per_tok": 2, "moe_intermediate_size": 128, "n_shared_experts": 1, "intermediate_size": 512,
+      "first_k_dense_replace": 2, "q_lora_rank": 64, "kv_lora_rank": 64, "qk_nope_head_dim": 32,
+      "qk_rope_head_dim": 16, "v_head_dim": 32, "rms_norm_eps": 1e-6, "rope_theta": 10000,
+      "max_position_embeddings": 65536, "tie_word_embeddings": false, "num_nextn_predict_layers": 1})",
+                                   "drafter"),
+                        "drafter");
+}
+
 Device plain_device() {
   Device device;
   device.memory_bytes = 100'000'000'000;
@@ -106,6 +124,44 @@ TEST_F(Memory, activations_are_those_of_the_stage) {
   EXPECT_EQ(plan(2, request).activations, kDense);
   request.concurrency = 1;
   EXPECT_EQ(plan(2, request).activations, kExperts);
+}
+
+constexpr uint64_t kEmbedding = 512 * 256 * 2;
+
+class TiedMemory : public Memory {
+ protected:
+  TiedMemory() : Memory(tied(cache_before_experts())) {}
+};
+
+TEST_F(TiedMemory, the_last_stage_has_the_embedding_as_its_head) {
+  PlanRequest request;
+  request.concurrency = 1;
+  request.context = 1024;
+  const Held experts = held(2, 4, request);
+  const MemoryPlan memory = plan(2, request);
+  EXPECT_EQ(memory.weights, experts.weights + kEmbedding);
+  EXPECT_EQ(memory.by_role[static_cast<size_t>(Role::kEmbedding)], kEmbedding);
+  // On one GPU it is there already.
+  EXPECT_EQ(plan(1, request).weights, held(0, 4, request).weights);
+}
+
+class DraftingMemory : public Memory {
+ protected:
+  DraftingMemory() : Memory(drafter()) {}
+};
+
+TEST_F(DraftingMemory, what_drafts_on_the_last_stage_embeds_there) {
+  PlanRequest request;
+  request.concurrency = 1;
+  request.context = 1024;
+  uint64_t mtp = 0;
+  for (const WeightItem& item : items_) mtp += item.param.role == Role::kMtp ? item.bytes : 0;
+  ASSERT_GT(mtp, 0U);
+  const uint64_t experts = held(2, 4, request).weights;
+  EXPECT_EQ(plan(2, request).weights, experts);
+  request.draft = 1;
+  EXPECT_EQ(plan(2, request).weights, experts + mtp + kEmbedding);
+  EXPECT_EQ(plan(1, request).weights, held(0, 4, request).weights + mtp);
 }
 
 }  // namespace

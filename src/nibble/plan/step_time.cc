@@ -58,9 +58,7 @@ StepModel::StepModel(const Subject& subject, const WeightGroups& weights, const 
           layer.mlp == MlpKind::kDense || (layer.mlp == MlpKind::kMoe && layout.ep == 1) ? 1 : 0;
     }
   }
-  bool tied = true;
-  for (const WeightGroup& group : weights.groups()) tied = tied && group.item.param.role != Role::kHead;
-  for (const WeightGroup& group : weights.groups()) add_group(group, tied);
+  for (const WeightGroup& group : weights.groups()) add_group(group, weights.tied());
 }
 
 void StepModel::add_group(const WeightGroup& group, bool tied) {
@@ -71,8 +69,8 @@ void StepModel::add_group(const WeightGroup& group, bool tied) {
     (group.item.is_stack() ? last.mtp_expert_bytes : last.mtp_bytes) +=
         of(rank_bytes(group, layout_)) * of(group.count(layout_.pp - 1, layout_.pp));
   } else if (role == Role::kEmbedding) {
-    // One row of it is read; a tied head reads all of it, on the last stage.
-    if (tied) add_weights(subject_->spec, group, layout_, 1, &last);
+    // One row of it is read, and a few of tables inside layers; a tied head reads all of it, on the last stage.
+    if (tied && group.in_front != 0) add_weights(subject_->spec, group, layout_, 1, &last);
   } else {
     for (uint64_t s = 0; s < layout_.pp; ++s)
       add_weights(subject_->spec, group, layout_, of(group.count(s, layout_.pp)), &stages_[s]);
