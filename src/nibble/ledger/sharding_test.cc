@@ -94,5 +94,27 @@ TEST(Sharding, groups_count_every_weight_once) {
   EXPECT_EQ(weights.groups()[1].count(0, 2), 0U);  // the head at the end
 }
 
+// A tied head that the file stores, and an MTP layer's own embedding and head.
+TEST(Sharding, copies_of_embedding_and_head_are_no_gpus) {
+  std::vector<WeightItem> items{matrix(Role::kEmbedding, Projection::kNone, -1, {1000, 64}, 1000),
+                                matrix(Role::kMtp, Projection::kO, 1, {64, 64}, 64)};
+  for (WeightItem copy : {matrix(Role::kHead, Projection::kNone, -1, {1000, 64}, 1000),
+                          matrix(Role::kMtp, Projection::kNone, 1, {1000, 64}, 1000)}) {
+    copy.param.counted = false;
+    items.push_back(copy);
+  }
+  EXPECT_TRUE(ties_head(items));
+  const WeightGroups weights(layers_of(1), items);
+  EXPECT_TRUE(weights.tied());
+  ASSERT_EQ(weights.groups().size(), 2U);
+  EXPECT_EQ(weights.groups()[1].item.bytes, 64U);
+  // Tables of a layer are none: they are read where they lie.
+  WeightItem table = matrix(Role::kEmbedding, Projection::kNone, 0, {5000, 16}, 5000);
+  table.param.counted = false;
+  EXPECT_EQ(WeightGroups(layers_of(1), {table}).groups().size(), 1U);
+  items.push_back(matrix(Role::kHead, Projection::kNone, -1, {1000, 64}, 1000));
+  EXPECT_FALSE(WeightGroups(layers_of(1), items).tied());
+}
+
 }  // namespace
 }  // namespace nibble

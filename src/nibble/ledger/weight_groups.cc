@@ -26,10 +26,11 @@ uint64_t WeightGroup::count(uint64_t stage, uint64_t stages) const {
   return count;
 }
 
-WeightGroups::WeightGroups(const ModelSpec& spec, const std::vector<WeightItem>& items) {
+WeightGroups::WeightGroups(const ModelSpec& spec, const std::vector<WeightItem>& items) : tied_(ties_head(items)) {
   std::map<Key, size_t> found;
   const size_t layers = spec.layers.size();
   for (const WeightItem& item : items) {
+    if (item.is_copy()) continue;
     const ParamSpec& param = item.param;
     const uint64_t kv_heads = kv_heads_of(spec, param);
     const auto [at, added] = found.try_emplace(
@@ -37,7 +38,6 @@ WeightGroups::WeightGroups(const ModelSpec& spec, const std::vector<WeightItem>&
         groups_.size());
     if (added) groups_.push_back({item, kv_heads, std::vector<uint64_t>(layers + 1), 0, 0});
     WeightGroup& group = groups_[at->second];
-    if (param.role == Role::kHead && param.layer < 0) tied_ = false;
     if (param.layer >= 0 && static_cast<size_t>(param.layer) < layers) {
       ++group.before[static_cast<size_t>(param.layer) + 1];
     } else if (param.role == Role::kEmbedding && param.layer < 0) {

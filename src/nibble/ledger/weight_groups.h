@@ -21,6 +21,7 @@ struct WeightGroup {
   uint64_t in_front = 0, at_end = 0;  // outside the layers: with the first stage (embedding), with the last
 };
 
+// Of what GPUs hold: copies (WeightItem::is_copy) are left out.
 class WeightGroups {
  public:
   WeightGroups(const ModelSpec& spec, const std::vector<WeightItem>& items);
@@ -31,7 +32,7 @@ class WeightGroups {
 
  private:
   std::vector<WeightGroup> groups_;
-  bool tied_ = true;
+  bool tied_;
 };
 
 }  // namespace nibble

@@ -61,6 +61,12 @@ uint64_t WeightItem::cols() const {
   return cols;
 }
 
+bool ties_head(const std::vector<WeightItem>& items) {
+  return std::none_of(items.begin(), items.end(), [](const WeightItem& item) {
+    return item.param.role == Role::kHead && item.param.layer < 0 && !item.is_copy();
+  });
+}
+
 std::vector<WeightItem> weigh(const ModelSpec& spec, std::vector<ParamSpec> params, const FormatOf& format_of) {
   std::vector<WeightItem> items;
   items.reserve(params.size());

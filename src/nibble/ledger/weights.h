@@ -27,6 +27,9 @@ struct WeightItem {
   // Matrices in one tensor: routed experts, or shared ones that a family stacks.
   uint64_t matrices() const { return is_matrix_stack() ? param.shape[0] : 1; }
   bool is_matrix_stack() const;
+  // A second embedding or head: a tied head that the file stores, those of MTP layers. Engines point such layers at the
+  // model's own, so that it takes a file's bytes but is neither held nor read on a GPU.
+  bool is_copy() const { return !param.counted && (param.role == Role::kHead || param.role == Role::kMtp); }
   // Of one matrix; a vector is one row.
   uint64_t rows() const;
   uint64_t cols() const;
@@ -34,6 +37,9 @@ struct WeightItem {
 
 // The format of a parameter; nullopt: the model's own 16 or 32 bits.
 using FormatOf = std::function<std::optional<Format>(const ParamSpec&)>;
+
+// There is no head but the embedding, or copies of it.
+bool ties_head(const std::vector<WeightItem>& items);
 
 // Bytes by the formats' arithmetic. Parameters that no release quantizes (policy.h: Keep16::kAlways) stay in the
 // model's type whatever `format_of` says; copies of embedding and head are left out, tied heads too. Error naming the

@@ -3,7 +3,8 @@
 //
 //   weights        of its stage (ledger/sharding.h), by role; MTP layers only if tokens are drafted. The last of
 //   several
-//                  stages has an embedding of its own if the head is tied to it or its MTP layers draft
+//                  stages has an embedding of its own if the head is tied to it or its MTP layers draft; copies of
+//                  embedding and head that a file holds beside them are not held
 //   kv             ceil(concurrency / dp) sequences of `context` tokens: heads shared out where there are enough, the
 //                  indexer's keys on every GPU; the MTP layers' once more if tokens are drafted
 //   activations    for T = max(sequences, kPrefillChunk) tokens, drafted ones among them, in 16 bits: four streams of

@@ -18,13 +18,6 @@ uint64_t checked_sum(uint64_t a, uint64_t b) {
   return *sum;
 }
 
-bool ties_head(const std::vector<WeightItem>& items) {
-  for (const WeightItem& item : items) {
-    if (item.param.role == Role::kHead && item.param.layer < 0) return false;
-  }
-  return true;
-}
-
 // The format that most of the routed experts (or of everything, without any) have.
 Format main_format(const ModelSpec& spec, const std::vector<WeightItem>& items) {
   const Role role = spec.experts != 0 ? Role::kRoutedExpert : Role::kDenseMlp;
@@ -48,9 +41,11 @@ FormatSize size_of(const ModelSpec& spec, const std::vector<WeightItem>& items) 
       size.value_bytes += codes;
       size.scale_bytes += item.bytes - std::min(item.bytes, codes);
     }
-    // Of an encoder or a table that a file holds beside the text model nothing is read for a token.
-    if (item.param.role == Role::kUnknown) continue;
-    if (item.param.role == Role::kMtp || (item.param.role == Role::kEmbedding && !tied)) continue;
+    // Of an encoder that a file holds beside the text model nothing is read for a token, of tables a few rows; of the
+    // embedding all if it is the head.
+    const Role role = item.param.role;
+    if (role == Role::kUnknown || role == Role::kMtp || item.is_copy()) continue;
+    if (role == Role::kEmbedding && (!tied || item.param.layer >= 0)) continue;
     const bool routed = item.is_stack() && spec.experts != 0;
     size.active_bytes += routed ? item.bytes / spec.experts * spec.experts_per_token : item.bytes;
   }

@@ -107,6 +107,41 @@ TEST_F(Steps, stages_follow_one_another) {
   EXPECT_GT(two.exchange, 0);
 }
 
+// One layer and an MTP layer of latent attention, H 64, 8 experts of 32; its file holds an embedding and a head for the
+// MTP layer too.
+TEST_F(Steps, drafts_read_the_models_own_head) {
+  const Subject subject = config_subject(
+      parse_json(R"({"model_type": "deepseek_v3", "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4,
+          "num_key_value_heads": 4, "vocab_size": 128, "n_routed_experts": 8, "num_experts_per_tok": 2,
+          "moe_intermediate_size": 32, "n_shared_experts": 1, "first_k_dense_replace": 0, "q_lora_rank": 16,
+          "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16, "rms_norm_eps": 1e-6,
+          "rope_theta": 10000, "max_position_embeddings": 4096, "num_nextn_predict_layers": 1})",
+                 "drafter"),
+      "drafter");
+  std::vector<WeightItem> items = weigh_target(subject, parse_format("bf16"));
+  for (const char* name : {"model.layers.1.embed_tokens.weight", "model.layers.1.shared_head.head.weight"}) {
+    WeightItem copy;
+    copy.param.name = name;
+    copy.param.role = Role::kMtp;
+    copy.param.layer = 1;
+    copy.param.shape = {128, 64};
+    copy.param.counted = false;
+    copy.format = parse_format("bf16");
+    copy.elements = 128 * 64;
+    copy.bytes = 2 * copy.elements;
+    items.push_back(copy);
+  }
+  const WeightGroups weights(subject.spec, items);
+  const StepModel model(subject, weights, {}, device_, 4, 1e12, 0);
+  // eh_proj; queries through 16, keys and values through 32, output; router with its bias, shared expert; norms of the
+  // embedding, the state, the layer (2), the head, and of the bottlenecks.
+  const double fixed = 2 * (64 * 128 + (16 * 64 + 4 * 24 * 16) + (40 * 64 + 4 * 32 * 32) + 64 * 64 + 8 * 64 + 8 +
+                            3 * 64 * 32 + 5 * 64 + 16 + 32);
+  const double head = 2 * 128 * 64;
+  const double cache = 100 * (32 + 8) * 2;
+  EXPECT_NEAR(model.draft_read(1, 100, 2), (fixed + 2 * kExpert + head + cache) / 1e9, 1e-15);
+}
+
 // Two stages, four sequences: while one has two of them, the other has the others.
 TEST_F(Steps, stages_work_at_once) {
   const StepModel staged = model({1, 1, 2, 1});
