@@ -152,6 +152,37 @@ def qwen3_moe(layers=2, experts=4, hidden=64, width=32, vocabulary=256, heads=4,
     return tensors, config
 
 
+def glm4_moe(hidden=64, width=32, vocabulary=256, seed=9):
+    """GLM-4.5's family in small: a dense layer, one with experts, an MTP layer with an embedding and a head of its own."""
+    tensors, config = qwen3_moe(layers=3, hidden=hidden, width=width, vocabulary=vocabulary)
+    rng = random.Random(seed)
+
+    def add(name, *shape, dtype="BF16"):
+        pack = pack_f32 if dtype == "F32" else pack_bf16
+        tensors[name] = (dtype, list(shape), pack(normal(numel(shape), rng)))
+
+    def mlp(module, wide):
+        for name, shape in (("gate", (wide, hidden)), ("up", (wide, hidden)), ("down", (hidden, wide))):
+            add("%s.%s_proj.weight" % (module, name), *shape)
+
+    for name in [name for name in tensors if name.startswith("model.layers.0.mlp.")]:
+        del tensors[name]
+    mlp("model.layers.0.mlp", 2 * hidden)
+    for layer in (1, 2):
+        add("model.layers.%d.mlp.gate.e_score_correction_bias" % layer, 4, dtype="F32")
+        mlp("model.layers.%d.mlp.shared_experts" % layer, width)
+    for name in ("enorm", "hnorm", "shared_head.norm"):
+        add("model.layers.2.%s.weight" % name, hidden)
+    add("model.layers.2.eh_proj.weight", hidden, 2 * hidden)
+    for name in ("shared_head.head", "embed_tokens"):
+        add("model.layers.2.%s.weight" % name, vocabulary, hidden)
+    config.pop("num_experts")
+    config.update(architectures=["Glm4MoeForCausalLM"], model_type="glm4_moe", num_hidden_layers=2, n_routed_experts=4,
+                  n_shared_experts=1, first_k_dense_replace=1, intermediate_size=2 * hidden, use_qk_norm=True,
+                  num_nextn_predict_layers=1)
+    return tensors, config
+
+
 def sparse_model(folder, layers, experts, hidden, width):
     """A model of zeros whose weights take no place on the disk; returns the bytes that it has."""
     tensors, config = qwen3_moe(layers=1, experts=1, hidden=64, width=32, vocabulary=64)

@@ -55,6 +55,25 @@ class Plan(CaseTest):
             shapes = sum(len(data) for tensor, (_, _, data) in tensors_of.items() if tensor.endswith("weight_shape"))
             self.assertEqual(planned + shapes, stored, name)
 
+    def test_what_quantize_copies_is_planned(self):
+        tensors, config = glm4_moe()
+        source = write_folder(self.dir / "glm", tensors, config)
+        for name in ("int4-g32", "mxfp4", "bf16"):
+            self.done("quantize", source, self.dir / name, "--format", name)
+            written = read_folder(self.dir / name)
+            self.assertIn("model.layers.2.shared_head.head.weight", written)
+            stored = sum(len(data) for tensor, (_, _, data) in written.items() if not tensor.endswith("weight_shape"))
+            planned = self.done("plan", source, "--format", name).json["formats"][0]["weight_bytes"]
+            self.assertEqual(planned, stored, name)
+        # Drafts read the model's own head: what they take is the same without the copies.
+        drafting = ("--format", "mxfp4", "--gpus", "1", "--draft", "1")
+        plans = [self.done("plan", source, *drafting).json]
+        for copy in ("shared_head.head", "embed_tokens"):
+            del tensors["model.layers.2.%s.weight" % copy]
+        plans.append(self.done("plan", write_folder(self.dir / "plain", tensors, config), *drafting).json)
+        self.assertEqual(plans[0]["speculation"], plans[1]["speculation"])
+        self.assertEqual(plans[0]["per_gpu"]["weights"], plans[1]["per_gpu"]["weights"])
+
     def test_C43_a_cut_group_is_refused_before_a_byte_is_read(self):
         config = json.loads(json.dumps(qwen3_moe(experts=4, hidden=256, width=640)[1]))
         (self.dir / "config.json").write_text(json.dumps(config))

@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "nibble/base/error.h"
 #include "nibble/base/file.h"
+#include "nibble/models/family.h"
 #include "nibble/plan/launch.h"
 #include "nibble/plan/model_rows.h"
 #include "nibble/plan/plan.h"
@@ -110,6 +113,67 @@ TEST_F(Folder, tensors_of_no_weight_are_in_every_format) {
     }
   }
   EXPECT_EQ(bytes_of(after, "bf16"), bytes_of(after, "released"));
+}
+
+// Every parameter of GLM-4.5's architecture in small: its MTP layer has an embedding and a head of its own, and routers
+// have a bias in float32.
+testing::TinyCheckpoint glm() {
+  testing::TinyCheckpoint tiny = testing::TinyCheckpoint::qwen3_moe();
+  Json config = tiny.config();
+  config.update(Json{{"architectures", {"Glm4MoeForCausalLM"}},
+                     {"model_type", "glm4_moe"},
+                     {"n_routed_experts", 4},
+                     {"n_shared_experts", 1},
+                     {"first_k_dense_replace", 1},
+                     {"use_qk_norm", true},
+                     {"num_nextn_predict_layers", 1}});
+  config.erase("num_experts");
+  tiny = testing::TinyCheckpoint();
+  tiny.config() = config;
+  const Family& family = *find_family(config);
+  family.inventory(family.parse(config, "glm"), [&](ParamSpec&& param) {
+    uint64_t elements = 1;
+    for (const uint64_t dim : param.shape) elements *= dim;
+    const bool vector = param.name.ends_with("correction_bias");
+    tiny.add(param.name, vector ? Dtype::kF32 : Dtype::kBF16, param.shape,
+             std::vector<std::byte>(elements * (vector ? 4 : 2)));
+  });
+  return tiny;
+}
+
+uint64_t stored_bytes(testing::TinyCheckpoint& tiny, std::string_view glob) {
+  uint64_t bytes = 0;
+  for (const std::string& name : tiny.matching(glob)) bytes += tiny.at(name).data.size();
+  return bytes;
+}
+
+// Routed experts in the format, four bits and a scale for 32 of them; everything else as it lies there.
+TEST_F(Folder, what_is_not_quantized_is_counted_as_it_is_stored) {
+  testing::TinyCheckpoint tiny = glm();
+  ASSERT_TRUE(tiny.has("model.layers.2.shared_head.head.weight") && tiny.has("model.layers.2.embed_tokens.weight"));
+  const uint64_t all = stored_bytes(tiny, "*");
+  const uint64_t experts = stored_bytes(tiny, "model.layers.1.mlp.experts.*");
+  ASSERT_EQ(experts, 4U * 3 * 32 * 64 * 2);
+  const Plan plan = make_plan(request_for(write(tiny), {}, 1));
+  EXPECT_EQ(bytes_of(plan, "bf16"), all);
+  EXPECT_EQ(bytes_of(plan, "mxfp4"), all - experts + experts / 4 + experts / 2 / 32);
+  EXPECT_EQ(bytes_of(plan, "int4-g32"), all - experts + experts / 4 + experts / 2 / 32 * 2);
+}
+
+// The embedding is the head, and the file has it twice all the same.
+TEST_F(Folder, a_tied_head_that_is_stored_takes_its_bytes) {
+  testing::TinyCheckpoint tiny = testing::TinyCheckpoint::qwen3_moe();
+  const Plan untied = make_plan(request_for(write(tiny), {}, 1));
+  tiny.config()["tie_word_embeddings"] = true;
+  const Plan tied = make_plan(request_for(write(tiny), {}, 1));
+  ASSERT_EQ(tied.rows.size(), untied.rows.size());
+  const uint64_t embedding = tiny.at("lm_head.weight").data.size();
+  for (size_t i = 0; i < tied.rows.size(); ++i) {
+    EXPECT_EQ(tied.rows[i].size.weight_bytes, untied.rows[i].size.weight_bytes) << tied.rows[i].format;
+    EXPECT_EQ(tied.rows[i].size.active_bytes, untied.rows[i].size.active_bytes) << tied.rows[i].format;
+  }
+  // A GPU holds one of them.
+  EXPECT_EQ(tied.chosen->memory.weights + embedding, untied.chosen->memory.weights);
 }
 
 // As from its configuration: the smallest that fits; it is no low-bit release.

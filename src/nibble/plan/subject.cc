@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "nibble/base/error.h"
@@ -25,7 +23,7 @@ Subject subject_of(const Family& family, ModelSpec spec, const std::string& sour
   std::vector<ParamSpec> params = stacked_inventory(family, spec);
   const ParamCounts counts = count_params(spec, params);
   KvCache cache(spec);
-  Subject subject{"", false, std::move(spec), std::move(params), counts, std::move(cache), {}, "", {}, {}};
+  Subject subject{"", false, false, std::move(spec), std::move(params), counts, std::move(cache), {}, "", {}, {}};
   if (subject.spec.unlisted_mtp_layers != 0)
     subject.notes.push_back("the configuration declares " + std::to_string(subject.spec.unlisted_mtp_layers) +
                             " MTP layers whose tensors nothing public describes: they are not counted");
@@ -55,22 +53,6 @@ std::string released_title(const std::vector<WeightItem>& items) {
   std::string title;
   for (const auto& [size, name] : largest) title += (title.empty() ? "" : " and ") + name;
   return title + " (released)";
-}
-
-// Formats of what lies there, by what a parameter is: experts of one layer and projection as the first of them.
-FormatOf formats_of_items(const std::vector<WeightItem>& items) {
-  using Key = std::tuple<int32_t, Role, Projection, std::string>;
-  const auto key = [](const ParamSpec& param) {
-    const bool expert = param.fusion != Fusion::kNone;
-    return Key{param.layer, param.role, param.projection, expert ? std::string() : param.name};
-  };
-  std::map<Key, Format> formats;
-  for (const WeightItem& item : items) formats.try_emplace(key(item.param), item.format);
-  return [formats = std::move(formats), key](const ParamSpec& param) -> std::optional<Format> {
-    const auto found = formats.find(key(param));
-    if (found == formats.end() || found->second.is_dense()) return std::nullopt;
-    return found->second;
-  };
 }
 
 // How a configuration says that its release holds the weights.
@@ -111,9 +93,9 @@ Subject from_checkpoint(const std::string& path) {
         .way_out("`nibble inspect` lists its formats and sizes");
   Subject subject = subject_of(*model.family, model.spec, path);
   subject.is_folder = true;
+  subject.is_gguf = model.from_gguf;
   subject.released = weigh_checkpoint(checkpoint, model);
   subject.released_title = released_title(subject.released);
-  subject.released_format = formats_of_items(subject.released);
   add_findings(findings, &subject.notes);
   return subject;
 }
@@ -184,28 +166,52 @@ Subject load_subject(const std::string& model) {
 
 namespace {
 
-// What lies in a folder beside the family's own parameters: copied as it is.
-void add_others(const Subject& subject, std::vector<WeightItem>* items) {
-  std::set<std::string> known;
-  for (const WeightItem& item : *items) known.insert(item.param.name);
-  for (const WeightItem& item : subject.released) {
-    if (item.param.role == Role::kUnknown && !known.contains(item.param.name)) items->push_back(item);
+bool is_target(const ModelSpec& spec, const ParamSpec& param) {
+  return param.role == (spec.experts != 0 ? Role::kRoutedExpert : Role::kDenseMlp) && param.shape.size() >= 2;
+}
+
+bool is_float(Element element) {
+  return element == Element::kF32 || element == Element::kF16 || element == Element::kBF16 || element == Element::kF64;
+}
+
+// Does `nibble quantize` copy it byte by byte? Block types of GGUF have no place in its target.
+bool stays(const Subject& subject, const WeightItem& item, const Format& target) {
+  if (!item.format.is_dense()) return !subject.is_gguf && !target.is_dense() && element_bits(item.format.element) >= 8;
+  if (!is_float(item.format.element)) return true;
+  return !subject.is_gguf && (!target.is_dense() || item.param.shape.size() < 2);
+}
+
+std::vector<WeightItem> weigh_folder(const Subject& subject, const Format& target) {
+  const ModelSpec& spec = subject.spec;
+  std::vector<ParamSpec> targets;
+  for (const ParamSpec& param : subject.params) {
+    if (is_target(spec, param)) targets.push_back(param);
   }
+  std::vector<WeightItem> items = weigh(spec, std::move(targets), [&](const ParamSpec&) -> std::optional<Format> {
+    return target.is_dense() ? std::nullopt : std::optional(target);
+  });
+  const Format plain = parse_format(element_name(target.is_dense() ? target.element : spec.dtype));
+  for (const WeightItem& stored : subject.released) {
+    if (is_target(spec, stored.param)) continue;
+    items.push_back(stored);
+    if (stays(subject, stored, target)) continue;
+    items.back().format = plain;
+    items.back().bytes = stored.elements * element_bits(plain.element) / 8;
+  }
+  return items;
 }
 
 }  // namespace
 
 std::vector<WeightItem> weigh_target(const Subject& subject, const Format& target) {
-  const Role role = subject.spec.experts != 0 ? Role::kRoutedExpert : Role::kDenseMlp;
-  std::vector<WeightItem> items =
-      weigh(subject.spec, subject.params, [&](const ParamSpec& param) -> std::optional<Format> {
-        if (param.role == role) return target.is_dense() ? std::nullopt : std::optional(target);
-        if (target.is_dense() || !subject.released_format) return std::nullopt;
-        const auto kept = subject.released_format(param);
-        return kept && element_bits(kept->element) >= 8 ? kept : std::nullopt;
-      });
-  if (subject.is_folder) add_others(subject, &items);
-  return items;
+  if (subject.is_folder) return weigh_folder(subject, target);
+  return weigh(subject.spec, subject.params, [&](const ParamSpec& param) -> std::optional<Format> {
+    if (target.is_dense()) return std::nullopt;
+    if (is_target(subject.spec, param)) return target;
+    if (!subject.released_format) return std::nullopt;
+    const auto kept = subject.released_format(param);
+    return kept && element_bits(kept->element) >= 8 ? kept : std::nullopt;
+  });
 }
 
 }  // namespace nibble

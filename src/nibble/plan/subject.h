@@ -15,7 +15,8 @@ namespace nibble {
 
 struct Subject {
   std::string name;        // as given
-  bool is_folder = false;  // that holds the weights
+  bool is_folder = false;  // that holds the weights, or a file
+  bool is_gguf = false;    // of them
   ModelSpec spec;
   std::vector<ParamSpec> params;  // stacked
   ParamCounts counts;
@@ -23,7 +24,7 @@ struct Subject {
   // How the release, or the checkpoint that lies there, holds its weights; empty if it is plain 16 bits.
   std::vector<WeightItem> released;
   std::string released_title;  // "A and B (released)", formats by their names
-  FormatOf released_format;    // of every parameter; empty if it is plain 16 bits
+  FormatOf released_format;    // of every parameter, by a configuration; empty if it is plain 16 bits
   std::vector<std::string> notes;
 
   bool is_plain() const;  // no weight is quantized
@@ -37,7 +38,8 @@ Subject load_subject(const std::string& model);
 Subject config_subject(const Json& config, const std::string& source_name);
 
 // The weights in a target format, as `nibble quantize` makes them: routed experts (a model without any: the dense MLPs)
-// in `target`, everything else as released where that is 8 bits or more, else in 16 bits.
+// in `target`, everything else as released where that is 8 bits or more, else in 16 bits. Of a folder that is all that
+// lies there, by the bytes of its headers: float32 vectors, tables, copies of embedding and head, encoders.
 std::vector<WeightItem> weigh_target(const Subject& subject, const Format& target);
 
 }  // namespace nibble
