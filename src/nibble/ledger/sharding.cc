@@ -1,5 +1,7 @@
 #include "nibble/ledger/sharding.h"
 
+#include <algorithm>
+
 #include "nibble/base/checked_math.h"
 
 namespace nibble {
@@ -31,30 +33,35 @@ CutAxis cut_axis(const ParamSpec& param) {
   }
 }
 
-uint64_t key_value_parts(uint64_t kv_heads, uint64_t tp) {
-  return kv_heads == 0 || tp <= kv_heads || tp % kv_heads != 0 ? tp : kv_heads;
+Cuts cuts_of(const ParamSpec& param, const KeyValueRows& kv, uint64_t rows, uint64_t cols, uint64_t parts) {
+  Cuts cuts;
+  const CutAxis axis = cut_axis(param);
+  if (axis == CutAxis::kCols) cuts.add({axis, cols, parts});
+  if (axis != CutAxis::kRows) return cuts;
+  const uint64_t others = rows - std::min(rows, kv.keys + kv.values);
+  const uint64_t kv_parts = key_value_parts(kv.heads, parts);
+  if (others != 0) cuts.add({axis, param.projection == Projection::kGateUp ? others / 2 : others, parts});
+  if (kv.keys != 0) cuts.add({axis, kv.keys, kv_parts, kv.heads});
+  if (kv.values != 0) cuts.add({axis, kv.values, kv_parts, kv.heads});
+  return cuts;
 }
 
-Cut cut_of(const WeightGroup& group, const Layout& layout) {
+Cuts cuts_of(const WeightGroup& group, const Layout& layout) {
   const WeightItem& item = group.item;
-  Cut cut;
-  cut.axis = cut_axis(item.param);
-  if (cut.axis == CutAxis::kNone) return cut;
-  cut.parts = item.is_stack()       ? layout.expert_parts()
-              : group.kv_heads != 0 ? key_value_parts(group.kv_heads, layout.tp)
-                                    : layout.tp;
-  const bool pair = item.param.projection == Projection::kGateUp;
-  cut.width = cut.axis == CutAxis::kCols ? item.cols() : item.rows() / (pair ? 2 : 1);
-  return cut;
+  return cuts_of(item.param, group.kv, item.rows(), item.cols(), item.is_stack() ? layout.expert_parts() : layout.tp);
 }
 
 uint64_t rank_bytes(const WeightGroup& group, const Layout& layout) {
   const WeightItem& item = group.item;
-  const Cut cut = cut_of(group, layout);
   uint64_t bytes = item.bytes;
   if (item.is_stack()) bytes = share(bytes, ceil_div(item.experts(), layout.ep), item.experts());
-  if (cut.width == 0) return bytes;
-  return share(bytes, ceil_div(cut.width, cut.parts), cut.width);
+  uint64_t local = 0;
+  uint64_t whole = 0;
+  for (const Cut& cut : cuts_of(group, layout)) {
+    local += ceil_div(cut.width, cut.parts);
+    whole += cut.width;
+  }
+  return whole == 0 ? bytes : share(bytes, local, whole);
 }
 
 std::pair<uint64_t, uint64_t> stage_layers(uint64_t layers, uint64_t pp, uint64_t stage) {

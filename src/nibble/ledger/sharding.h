@@ -3,10 +3,13 @@
 // expert (latent bottlenecks, indexers, routers, norms) is held by every GPU.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <string>
+#include <utility>
 #include <vector>
 
+#include "nibble/ledger/key_value_rows.h"
 #include "nibble/ledger/layout.h"
 #include "nibble/ledger/weight_groups.h"
 
@@ -18,16 +21,29 @@ struct Cut {
   CutAxis axis = CutAxis::kNone;
   uint64_t width = 0;  // elements along the axis; of a fused gate and up, of one of them
   uint64_t parts = 1;
+  uint64_t kv_heads = 0;  // of rows of keys or values: their heads
 };
 
+// Queries, keys and values that stand in one matrix are cut one by one; any other weight in one way or none.
+class Cuts {
+ public:
+  void add(const Cut& cut) { cuts_[count_++] = cut; }
+  const Cut* begin() const { return cuts_.data(); }
+  const Cut* end() const { return cuts_.data() + count_; }
+
+ private:
+  std::array<Cut, 3> cuts_;
+  size_t count_ = 0;
+};
+
+// How one matrix (rows, cols) of a parameter is cut over so many GPUs.
+Cuts cuts_of(const ParamSpec& param, const KeyValueRows& kv, uint64_t rows, uint64_t cols, uint64_t parts);
+
 // How the matrices of a group are cut, experts apart from their dealing out over ep.
-Cut cut_of(const WeightGroup& group, const Layout& layout);
+Cuts cuts_of(const WeightGroup& group, const Layout& layout);
 
 // The axis alone: what any number of parts would cut.
 CutAxis cut_axis(const ParamSpec& param);
-
-// Key/value heads are copied where there are fewer of them than parts: how many different parts there are.
-uint64_t key_value_parts(uint64_t kv_heads, uint64_t tp);
 
 // Bytes of one of the group's weights on the fullest GPU of the stage that has it, uneven cuts rounded up.
 uint64_t rank_bytes(const WeightGroup& group, const Layout& layout);

@@ -74,6 +74,42 @@ TEST(Sharding, heads_are_cut_bottlenecks_are_copied) {
   EXPECT_EQ(on_rank(spec, matrix(Role::kHead, Projection::kNone, -1, {1000, 64}, 1000), tp8), 125U);
 }
 
+// Ling-1T: 64 query heads and 8 key/value heads of 128 in one matrix.
+TEST(Sharding, keys_and_values_beside_queries_are_copied_too) {
+  ModelSpec spec = layers_of(2);
+  spec.heads = 64;
+  spec.kv_heads = 8;
+  spec.head_dim = 128;
+  const auto rows_on_rank = [&](uint64_t tp, int32_t layer, uint64_t rows) {
+    const WeightItem fused = matrix(Role::kAttention, Projection::kQkv, layer, {rows, 512}, rows * 1024);
+    return on_rank(spec, fused, {tp, 1, 1, 1}) / 1024;
+  };
+  constexpr uint64_t kRows = (64 + 8 + 8) * 128;
+  EXPECT_EQ(rows_on_rank(8, 0, kRows), (8U + 1 + 1) * 128);
+  EXPECT_EQ(rows_on_rank(16, 0, kRows), (4U + 1 + 1) * 128);
+  EXPECT_EQ(rows_on_rank(64, 0, kRows), (1U + 1 + 1) * 128);
+  EXPECT_EQ(rows_on_rank(64, 2, kRows), (1U + 1 + 1) * 128);  // an MTP layer
+  // Sliding layers with heads of their own, values narrower than keys.
+  spec.layers[1].sliding_window = 128;
+  spec.sliding = {32, 4, 192, 128};
+  EXPECT_EQ(rows_on_rank(8, 1, 36 * 192 + 4 * 128), 4U * 192 + 192 + 128);
+}
+
+TEST(Sharding, keys_of_linear_attention_are_its_own) {
+  ModelSpec spec = layers_of(1);
+  spec.layers[0].attention = AttentionKind::kLinear;
+  spec.linear = {32, 32, 64, 64, 4};
+  spec.kv_heads = 2;  // of other layers
+  const Layout tp8{8, 1, 1, 1};
+  EXPECT_EQ(on_rank(spec, matrix(Role::kAttention, Projection::kK, 0, {2048, 64}, 2048), tp8), 256U);
+  // A single key head lies on every GPU, with its queries; 32 heads of values and of gates are dealt out.
+  spec.linear.key_heads = 1;
+  const uint64_t rows = 2 * 64 + 2 * 32 * 64;
+  for (const Projection projection : {Projection::kQkv, Projection::kHeads})
+    EXPECT_EQ(on_rank(spec, matrix(Role::kAttention, projection, 0, {rows, 64}, rows), tp8), 2U * 64 + 2 * 4 * 64);
+  EXPECT_EQ(on_rank(spec, matrix(Role::kAttention, Projection::kHeads, 0, {2048, 64}, 2048), tp8), 256U);
+}
+
 TEST(Sharding, groups_count_every_weight_once) {
   const ModelSpec spec = layers_of(10);
   std::vector<WeightItem> items{matrix(Role::kEmbedding, Projection::kNone, -1, {8, 8}, 1),

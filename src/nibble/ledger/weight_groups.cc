@@ -8,13 +8,7 @@
 namespace nibble {
 namespace {
 
-using Key = std::tuple<Role, Projection, Fusion, std::vector<uint64_t>, std::string, uint64_t, uint64_t>;
-
-uint64_t kv_heads_of(const ModelSpec& spec, const ParamSpec& param) {
-  if (param.projection != Projection::kK && param.projection != Projection::kV) return 0;
-  const bool known = param.layer >= 0 && static_cast<size_t>(param.layer) < spec.layers.size();
-  return known ? spec.attention_shape(spec.layers[static_cast<size_t>(param.layer)]).kv_heads : spec.kv_heads;
-}
+using Key = std::tuple<Role, Projection, Fusion, std::vector<uint64_t>, std::string, uint64_t, KeyValueRows>;
 
 }  // namespace
 
@@ -32,11 +26,10 @@ WeightGroups::WeightGroups(const ModelSpec& spec, const std::vector<WeightItem>&
   for (const WeightItem& item : items) {
     if (item.is_copy()) continue;
     const ParamSpec& param = item.param;
-    const uint64_t kv_heads = kv_heads_of(spec, param);
+    const KeyValueRows kv = key_value_rows(spec, param);
     const auto [at, added] = found.try_emplace(
-        {param.role, param.projection, param.fusion, param.shape, item.format.name, item.bytes, kv_heads},
-        groups_.size());
-    if (added) groups_.push_back({item, kv_heads, std::vector<uint64_t>(layers + 1), 0, 0});
+        {param.role, param.projection, param.fusion, param.shape, item.format.name, item.bytes, kv}, groups_.size());
+    if (added) groups_.push_back({item, kv, std::vector<uint64_t>(layers + 1), 0, 0});
     WeightGroup& group = groups_[at->second];
     if (param.layer >= 0 && static_cast<size_t>(param.layer) < layers) {
       ++group.before[static_cast<size_t>(param.layer) + 1];

@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "nibble/ledger/layout.h"
+#include "nibble/ledger/key_value_rows.h"
 #include "nibble/ledger/weights.h"
 
 namespace nibble {
 
 struct WeightGroup {
-  WeightItem item;        // one of them
-  uint64_t kv_heads = 0;  // of keys and values: that of their kind of layer; 0 for others
+  WeightItem item;  // one of them
+  KeyValueRows kv;  // of it
 
   // How many of them the stage holds.
   uint64_t count(uint64_t stage, uint64_t stages) const;

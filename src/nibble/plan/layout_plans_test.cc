@@ -53,6 +53,16 @@ TEST(LayoutPlans, copies_of_experts_are_as_quick_as_one_gpu) {
   EXPECT_EQ(four.schemes.choices.back().times[3].seconds, one.schemes.choices.back().times[3].seconds);
 }
 
+// 80 layers of Ling-1T over 64 GPUs: a query head, a key and a value head of 128 each, and their part of the output.
+TEST(LayoutPlans, fused_keys_and_values_are_copied) {
+  PlanRequest request = request_for("ling-1t", "mxfp4", 64);
+  request.gpu = "b300";
+  request.tp = request.ep = 64;
+  request.concurrency = 1;
+  const Plan plan = make_plan(request);
+  EXPECT_EQ(plan.chosen->memory.by_role[static_cast<size_t>(Role::kAttention)], (3 * 128 + 128) * 8192 * 2 * 80);
+}
+
 // 122 all-reduces of 8,192 x 7,168 values in 16 bits over two machines: 15/16 of the bytes twice over 450 GB/s, and
 // four latencies.
 TEST(LayoutPlans, all_reduces_between_machines_use_every_card) {

@@ -47,16 +47,17 @@ LayoutRules::LayoutRules(const ModelSpec& spec, const WeightGroups& weights)
   std::set<std::tuple<Role, CutAxis, uint64_t, uint64_t, uint64_t>> seen;
   for (const WeightGroup& group : weights.groups()) {
     const WeightItem& item = group.item;
-    const Cut cut = cut_of(group, Layout{});
     // Vocabularies are padded by every engine.
-    if (cut.axis == CutAxis::kNone || item.param.role == Role::kEmbedding || item.param.role == Role::kHead) continue;
+    if (item.param.role == Role::kEmbedding || item.param.role == Role::kHead) continue;
     if (item.param.shape.size() < 2 || item.param.role == Role::kBias) continue;
-    uint64_t block = cut.axis == CutAxis::kRows ? item.format.block_rows : item.format.block_cols;
-    if (item.format.is_dense() || block == 0) block = 1;
-    // Gates and the like are cut head by head, and heads are asked for already.
-    if (item.param.projection == Projection::kHeads && block == 1) continue;
-    if (!seen.insert({item.param.role, cut.axis, cut.width, block, group.kv_heads}).second) continue;
-    axes_.push_back({item.param.role, cut.axis, cut.width, block, group.kv_heads, item.is_stack(), item.format.name});
+    for (const Cut& cut : cuts_of(group, Layout{})) {
+      uint64_t block = cut.axis == CutAxis::kRows ? item.format.block_rows : item.format.block_cols;
+      if (item.format.is_dense() || block == 0) block = 1;
+      // Gates and the like are cut head by head, and heads are asked for already.
+      if (item.param.projection == Projection::kHeads && block == 1) continue;
+      if (!seen.insert({item.param.role, cut.axis, cut.width, block, cut.kv_heads}).second) continue;
+      axes_.push_back({item.param.role, cut.axis, cut.width, block, cut.kv_heads, item.is_stack(), item.format.name});
+    }
   }
 }
 

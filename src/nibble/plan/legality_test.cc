@@ -115,6 +115,28 @@ TEST(Legality, key_value_heads_are_copied_where_there_are_too_few) {
   EXPECT_FALSE(LayoutRules(spec, WeightGroups(spec, items)).check({4, 1, 1, 1}).empty());
 }
 
+// Queries, keys and values in one matrix of blocks of 128 rows: what counts is what a GPU gets of each.
+TEST(Legality, each_part_of_a_fused_matrix_is_cut_by_itself) {
+  ModelSpec spec = moe_spec(64);
+  spec.heads = 16;
+  spec.kv_heads = 2;
+  spec.head_dim = 128;
+  const auto check = [&](uint64_t tp) {
+    const uint64_t rows = (spec.heads + 2 * spec.kv_heads) * spec.head_dim;
+    const std::vector<WeightItem> items{item(Role::kAttention, Projection::kQkv, 0, rows, 4096, "fp8-block")};
+    return LayoutRules(spec, WeightGroups(spec, items)).check({tp, 1, 1, 1});
+  };
+  // One query head each and a copy of a key head: three blocks, though 2,560 rows over 16 are one and a quarter.
+  EXPECT_THAT(check(16), IsEmpty());
+  // 512 rows of queries over 2 are two blocks, but 128 of keys half a block; 768 together would be three.
+  spec.heads = 8;
+  spec.head_dim = 64;
+  const auto refusals = check(2);
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_THAT(refusals[0].values, Contains(Pair("width", "128")));
+  EXPECT_THAT(refusals[0].values, Contains(Pair("local", "64")));
+}
+
 // Of 64 heads of linear attention every four share one of 16 keys.
 TEST(Legality, key_heads_of_linear_attention_must_divide) {
   ModelSpec spec = moe_spec(64);

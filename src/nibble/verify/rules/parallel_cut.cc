@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "nibble/ledger/sharding.h"
 #include "nibble/verify/rule_helpers.h"
@@ -34,11 +35,6 @@ bool is_parallel(Role role) {
 uint64_t expert_parts(const VerifyOptions& options) {
   if (options.ep <= 1) return options.tp;
   return options.tp % options.ep == 0 ? options.tp / options.ep : (options.ep % options.tp == 0 ? 1 : options.tp);
-}
-
-uint64_t dense_parts(const ModelSpec& spec, Projection projection, uint64_t tp) {
-  const bool key_value = projection == Projection::kK || projection == Projection::kV;
-  return key_value ? key_value_parts(spec.kv_heads, tp) : tp;
 }
 
 std::string expert_way_out(const ModelSpec& spec, uint64_t parts) {
@@ -71,29 +67,23 @@ Finding cut_finding(const VerifyContext& context, const BlockCut& cut, size_t fi
        {"tensors", std::to_string(tensors)}});
 }
 
-std::optional<BlockCut> cut_of(const VerifyContext& context, size_t w) {
+// Queries, keys and values in one matrix are cut one by one.
+std::vector<BlockCut> cuts_of_weight(const VerifyContext& context, size_t w) {
   const Weight& weight = context.model->table.weights()[w];
   const ParamSpec& param = context.model->params[w];
   const VerifyOptions& options = *context.options;
-  if (weight.opaque || weight.shape.size() < 2 || !is_parallel(param.role)) return std::nullopt;
-  BlockCut cut;
-  cut.role = param.role;
-  cut.parts = param.role == Role::kRoutedExpert ? expert_parts(options)
-                                                : dense_parts(context.model->spec, param.projection, options.tp);
+  std::vector<BlockCut> cuts;
+  if (weight.opaque || weight.shape.size() < 2 || !is_parallel(param.role)) return cuts;
   const bool scaled = !weight.format.is_dense();
-  const CutAxis axis = cut_axis(param);
-  if (axis == CutAxis::kRows) {
-    cut.axis = "outputs";
-    cut.width = param.projection == Projection::kGateUp ? weight.rows() / 2 : weight.rows();
-    cut.block = scaled ? std::max<uint64_t>(weight.format.block_rows, 1) : 1;
-  } else if (axis == CutAxis::kCols) {
-    cut.axis = "inputs";
-    cut.width = weight.cols();
-    cut.block = scaled ? std::max<uint64_t>(weight.format.block_cols, 1) : 1;
-  } else {
-    return std::nullopt;
+  const KeyValueRows kv = key_value_rows(context.model->spec, param);
+  const uint64_t parts = param.role == Role::kRoutedExpert ? expert_parts(options) : options.tp;
+  for (const Cut& cut : cuts_of(param, kv, weight.rows(), weight.cols(), parts)) {
+    const bool rows = cut.axis == CutAxis::kRows;
+    const uint64_t block = rows ? weight.format.block_rows : weight.format.block_cols;
+    cuts.push_back(
+        {param.role, rows ? "outputs" : "inputs", cut.width, scaled ? std::max<uint64_t>(block, 1) : 1, cut.parts});
   }
-  return cut;
+  return cuts;
 }
 
 void check_tensors(const VerifyContext& context, Findings* findings) {
@@ -103,11 +93,12 @@ void check_tensors(const VerifyContext& context, Findings* findings) {
   };
   std::map<BlockCut, Seen> bad;
   for (size_t w = 0; w < context.model->table.weights().size(); ++w) {
-    const auto cut = cut_of(context, w);
-    if (!cut || cut->parts <= 1 || cut->width == 0) continue;
-    if (cut->width % cut->parts == 0 && cut->width / cut->parts % cut->block == 0) continue;
-    const auto [seen, fresh] = bad.try_emplace(*cut, Seen{w, 0});
-    ++seen->second.tensors;
+    for (const BlockCut& cut : cuts_of_weight(context, w)) {
+      if (cut.parts <= 1 || cut.width == 0) continue;
+      if (cut.width % cut.parts == 0 && cut.width / cut.parts % cut.block == 0) continue;
+      const auto [seen, fresh] = bad.try_emplace(cut, Seen{w, 0});
+      ++seen->second.tensors;
+    }
   }
   for (const auto& [cut, seen] : bad) findings->push_back(cut_finding(context, cut, seen.first, seen.tensors));
 }

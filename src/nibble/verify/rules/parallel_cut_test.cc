@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
 
+#include "nibble/models/family.h"
 #include "nibble/verify/verify_for_test.h"
 
 namespace nibble {
@@ -78,6 +82,39 @@ TEST(ParallelCut, HeadsAndExperts) {
 
 TEST(ParallelCut, FewKeyHeadsAreCopied) {
   EXPECT_TRUE(of_rule(cut(sized(768), "int4-g32", 4, 1), "parallel-cut").empty());  // 4 heads, 2 key/value heads
+}
+
+// Ling in small: every parameter of its architecture, zero.
+TinyCheckpoint ling(const TinyOptions& options) {
+  TinyCheckpoint tiny;
+  tiny.config() = TinyCheckpoint::qwen3_moe(options).config();
+  tiny.config().update(Json{{"architectures", {"BailingMoeV2ForCausalLM"}},
+                            {"model_type", "bailing_moe_v2"},
+                            {"num_shared_experts", 1},
+                            {"first_k_dense_replace", 0}});
+  const Family& family = *find_family(tiny.config());
+  family.inventory(family.parse(tiny.config(), "ling"), [&](ParamSpec&& param) {
+    uint64_t elements = 1;
+    for (const uint64_t dim : param.shape) elements *= dim;
+    tiny.add(param.name, Dtype::kBF16, param.shape, std::vector<std::byte>(2 * elements));
+  });
+  return tiny;
+}
+
+// 8 query heads and 2 key/value heads of 64 in one matrix: over two GPUs 256 rows of queries each, but 64 of keys.
+TEST(ParallelCut, PartsOfAFusedMatrixAreCutByThemselves) {
+  TinyOptions tiny_options = sized(256);
+  tiny_options.heads = 8;
+  tiny_options.head_dim = 64;
+  TinyCheckpoint tiny = ling(tiny_options);
+  tiny.quantize("compressed-tensors", "fp8-block", "*.query_key_value.weight");
+  VerifyOptions options;
+  options.tp = 2;
+  options.ep = 1;
+  const Findings found = of_rule(verify_tiny(tiny, options), "parallel-cut");
+  ASSERT_EQ(found.size(), 1u) << text_of(found);
+  EXPECT_EQ(value_of(found[0], "width"), "128");
+  EXPECT_EQ(value_of(found[0], "local"), "64");
 }
 
 }  // namespace
