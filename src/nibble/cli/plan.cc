@@ -16,8 +16,6 @@
 namespace nibble {
 namespace {
 
-constexpr uint64_t kMostGpus = 65536;
-
 struct PlanArgs {
   PlanRequest request;
   std::string kv{cache_types().front().name}, target = "latency", emit, html;

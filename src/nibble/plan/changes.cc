@@ -10,12 +10,11 @@
 #include "nibble/base/strings.h"
 #include "nibble/numerics/cache_types.h"
 #include "nibble/numerics/published_formats.h"
+#include "nibble/plan/flat_changes.h"
 #include "nibble/plan/model_rows.h"
 
 namespace nibble {
 namespace {
-
-constexpr size_t kProposals = 3;
 
 class Proposer {
  public:
@@ -42,7 +41,6 @@ class Proposer {
 
   // The best layout of the changed plan, if one fits.
   std::optional<LayoutPlan> fits(const PlanRequest& request, const Device& device, uint64_t gpus) const {
-    if (!plan_.subject) return std::nullopt;
     return fits(request, device, gpus, *plan_.weights);
   }
   std::optional<LayoutPlan> fits(const PlanRequest& request, const Device& device, uint64_t gpus,
@@ -106,21 +104,11 @@ class Proposer {
     const uint64_t now = plan_.rows[plan_.detail].size.weight_bytes;
     for (const std::string_view name : published_formats()) {
       if (enough()) return;
-      const std::string what = fmt::format("--format {}", name);
-      if (plan_.subject) {
-        // With a second name an impossible format is a row and no error.
-        const ModelRow made = std::move(model_rows(*plan_.subject, {std::string(name), std::string(name)}).front());
-        if (!made.row.refused.empty() || made.row.size.weight_bytes >= now) continue;
-        const auto fit = fits(plan_.request, plan_.device, plan_.gpus, WeightGroups(plan_.subject->spec, made.items));
-        if (!fit) continue;
-        return add(what, *fit);
-      }
-      FormatRow row;
-      row.size = flat_size(*plan_.request.total, *plan_.request.active, std::string(name));
-      rate(plan_.device, plan_.request, plan_.gpus, &row);
-      if (!row.fits) continue;
-      changes_.push_back({what, human_bytes(row.size.weight_bytes) + " of weights"});
-      return;
+      // With a second name an impossible format is a row and no error.
+      const ModelRow made = std::move(model_rows(*plan_.subject, {std::string(name), std::string(name)}).front());
+      if (!made.row.refused.empty() || made.row.size.weight_bytes >= now) continue;
+      const auto fit = fits(plan_.request, plan_.device, plan_.gpus, WeightGroups(plan_.subject->spec, made.items));
+      if (fit) return add(fmt::format("--format {}", name), *fit);
     }
   }
 
@@ -131,12 +119,6 @@ class Proposer {
   void more_of(const Device& device, const std::string& option) { more_of(device, option, plan_.request); }
   void more_of(const Device& device, const std::string& option, PlanRequest free) {
     if (enough()) return;
-    if (!plan_.subject) {
-      FormatRow row = plan_.rows[plan_.detail];
-      rate(device, plan_.request, plan_.gpus, &row);
-      changes_.push_back({fmt::format("{}--gpus {}", option, row.min_gpus), "the weights fit"});
-      return;
-    }
     free.tp = free.ep = free.pp = free.dp = std::nullopt;
     const uint64_t machine = plan_.request.gpus_per_machine;
     for (uint64_t gpus = next_gpus(plan_.gpus, machine); gpus <= most_gpus(machine); gpus = next_gpus(gpus, machine)) {
@@ -160,14 +142,7 @@ class Proposer {
     for (const Device& device : devices()) {
       if (enough()) return;
       if (!is_larger(device)) continue;
-      const std::string what = fmt::format("--gpu {}", device.name);
-      if (!plan_.subject) {
-        FormatRow row = plan_.rows[plan_.detail];
-        rate(device, plan_.request, plan_.gpus, &row);
-        if (row.fits) changes_.push_back({what, human_bytes(device.memory_bytes) + " a GPU"});
-      } else if (const auto made = fits(plan_.request, device, plan_.gpus)) {
-        add(what, *made);
-      }
+      if (const auto made = fits(plan_.request, device, plan_.gpus)) add(fmt::format("--gpu {}", device.name), *made);
     }
   }
 
@@ -179,7 +154,6 @@ class Proposer {
 
   // Where no option alone is enough: less of the load together, as it stands and on more GPUs.
   void lighter_loads() {
-    if (!plan_.subject) return;
     PlanRequest light = plan_.request;
     std::string options;
     const auto change = [&](const std::string& option, bool lighter, auto set) {
@@ -206,6 +180,8 @@ class Proposer {
 
 }  // namespace
 
-std::vector<Change> propose_changes(const Plan& plan) { return Proposer(plan).run(); }
+std::vector<Change> propose_changes(const Plan& plan) {
+  return plan.subject ? Proposer(plan).run() : propose_flat_changes(plan);
+}
 
 }  // namespace nibble

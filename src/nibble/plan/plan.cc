@@ -88,8 +88,8 @@ void choose_gpus(const PlanRequest& request, Plan* plan) {
   plan->gpus_chosen = true;
   const FormatRow* wanted = wanted_row(request, plan->rows);
   const uint64_t bytes = wanted != nullptr ? wanted->size.weight_bytes : smallest(plan->rows);
-  plan->gpus =
-      usual_gpus(static_cast<double>(bytes), usable_bytes(plan->device, request.reserve), request.gpus_per_machine);
+  plan->gpus = std::min(kMostGpus, usual_gpus(static_cast<double>(bytes), usable_bytes(plan->device, request.reserve),
+                                              request.gpus_per_machine));
 }
 
 void refuse_all_rows(const std::vector<FormatRow>& rows) {

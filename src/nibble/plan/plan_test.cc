@@ -9,6 +9,9 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <sstream>
+#include <string>
+#include <tuple>
 
 #include "nibble/base/error.h"
 #include "nibble/plan/model_rows.h"
@@ -74,6 +77,53 @@ TEST(Plan, a_format_that_does_not_fit_is_an_answer_with_three_ways_out) {
   const Plan plan = make_plan(request);
   EXPECT_FALSE(plan.fits);
   EXPECT_EQ(plan.changes.size(), 3U);
+}
+
+// "--gpu NAME --gpus N …", followed.
+PlanRequest changed(PlanRequest request, const std::string& options) {
+  std::istringstream words(options);
+  for (std::string option, value; words >> option >> value;) {
+    if (option == "--format") request.formats = {value};
+    if (option == "--gpus") request.gpus = std::stoull(value);
+    if (option == "--gpu") request.gpu = value;
+    if (option == "--reserve") request.reserve = std::stod(value);
+  }
+  return request;
+}
+
+TEST(Plan, proposals_for_a_number_of_parameters_fit_when_followed) {
+  for (const auto& [total, gpu, format] :
+       {std::tuple{1e12, "b300", ""}, {1e12, "h200", "bf16"}, {4e15, "h200", "bf16"}, {5e10, "t4", "mxfp4"}}) {
+    PlanRequest request;
+    request.total = total;
+    request.active = 1e9;
+    request.gpu = gpu;
+    request.gpus = 1;
+    if (*format != '\0') request.formats = {format};
+    const Plan plan = make_plan(request);
+    EXPECT_FALSE(plan.fits);
+    EXPECT_EQ(plan.changes.size(), 3U) << total << gpu;
+    for (const Change& change : plan.changes) {
+      const PlanRequest followed = changed(request, change.what);
+      EXPECT_LE(followed.gpus, kMostGpus) << change.what;
+      EXPECT_TRUE(make_plan(followed).fits) << change.what;
+    }
+  }
+}
+
+// 2 EB: 151 times what 65,536 of the largest device hold.
+TEST(Plan, what_no_number_of_gpus_holds_is_neither_proposed_nor_chosen) {
+  PlanRequest request;
+  request.total = 1e18;
+  request.active = 1e9;
+  request.formats = {"bf16"};
+  for (const uint64_t gpus : {0U, 8U}) {
+    request.gpus = gpus;
+    const Plan plan = make_plan(request);
+    EXPECT_FALSE(plan.fits);
+    EXPECT_LE(plan.gpus, kMostGpus);
+    EXPECT_TRUE(plan.changes.empty()) << plan.changes[0].what;
+  }
 }
 
 TEST(Plan, other_sizes_and_reserves) {

@@ -13,6 +13,9 @@ enum class ServingEngine : uint8_t { kNone, kVllm, kSglang };
 
 enum class PlanTarget : uint8_t { kLatency, kThroughput };
 
+// That are asked for, proposed or chosen.
+inline constexpr uint64_t kMostGpus = 65536;
+
 struct PlanRequest {
   std::string model;                    // a folder, a file, a bundled name; empty with `total` and `active`
   std::optional<double> total, active;  // parameters
