@@ -35,13 +35,20 @@ Exchange::Exchange(const ModelSpec& spec, const Layout& layout, const Device& de
   domain_ = std::max<uint64_t>(layout.gpus(), 1);
 }
 
-uint64_t Exchange::domains_of(uint64_t gpus) const { return ceil_div(gpus, domain_); }
+uint64_t Exchange::domains_of(uint64_t size, uint64_t groups) const {
+  const uint64_t least = ceil_div(size, domain_);
+  const uint64_t rest = size % domain_;
+  if (rest == 0) return least;
+  // Whole domains, and as many rests in a domain as it holds.
+  const uint64_t needed = groups * (size / domain_) + ceil_div(groups, domain_ / rest);
+  return needed <= ceil_div(layout_.gpus(), domain_) ? least : least + 1;
+}
 
 double Exchange::all_reduce(double group_tokens) const {
   if (layout_.tp == 1) return 0;
   const double bytes = group_tokens * hidden_bytes_;
   const double parts = of(layout_.tp);
-  const double domains = of(domains_of(layout_.tp));
+  const double domains = of(domains_of(layout_.tp, layout_.dp * layout_.pp));
   const double inside = 2 * (parts - 1) / parts * bytes / link_.bandwidth;
   if (domains <= 1) return inside + 2 * link_.latency;
   const double across = 2 * (domains - 1) / domains * bytes / (parts / domains) / card_.bandwidth;
@@ -69,7 +76,7 @@ double Exchange::experts(double group_tokens, double stage_tokens, uint64_t over
 
 double Exchange::stages(double group_tokens) const {
   if (layout_.pp == 1) return 0;
-  const Wire& wire = domains_of(layout_.gpus()) > 1 ? card_ : link_;
+  const Wire& wire = domains_of(layout_.gpus(), 1) > 1 ? card_ : link_;
   return wire.latency + group_tokens * hidden_bytes_ / of(layout_.tp) / wire.bandwidth;
 }
 

@@ -2,7 +2,8 @@
 //
 // Links join the GPUs of a domain (Device::linked); between domains each GPU has its share of the network cards. All
 // of a GPU's traffic passes its links, and what leaves the domain its card as well; both work at once, so the busier
-// one decides. That is why several domains never come out quicker than one.
+// one decides. That is why several domains never come out quicker than one. Groups of GPUs are laid so that as few of
+// them as can be are torn apart: of four groups of 6 in three domains of 8 one is, and the others wait for it.
 //
 //   all-reduce  of B bytes over p GPUs in m domains: reduce-scatter inside, exchange across with all cards, gather
 //               inside, chunk by chunk: max(2 (p - 1) / p · B / link, 2 (m - 1) / m · B / (p / m) / card); two
@@ -40,14 +41,15 @@ class Exchange {
   // From one stage to the next.
   double stages(double group_tokens) const;
 
-  // How many domains the GPUs of a stage fill.
-  uint64_t domains() const { return domains_of(layout_.stage_gpus()); }
+  // How many domains the GPUs of a stage lie in.
+  uint64_t domains() const { return domains_of(layout_.stage_gpus(), layout_.pp); }
 
  private:
   struct Wire {
     double bandwidth = 0, latency = 0;
   };
-  uint64_t domains_of(uint64_t gpus) const;
+  // Of the layout's equal groups of `size` GPUs, how many domains the most scattered one lies in at least.
+  uint64_t domains_of(uint64_t size, uint64_t groups) const;
 
   Layout layout_;
   uint64_t domain_;

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace nibble {
 namespace {
@@ -131,6 +133,59 @@ TEST(Exchange, domains_end_with_the_machine_unless_they_span_several) {
   EXPECT_EQ(domains("gb200", 144, 144), 2U);
   EXPECT_EQ(domains("l40s", 8, 8), 1U);  // over the machine's bus
   EXPECT_EQ(domains("l40s", 16, 8), 2U);
+}
+
+// Can so many groups of `size` GPUs be laid into domains, each into `most` of them at most? By trying.
+class Layer {
+ public:
+  Layer(uint64_t size, uint64_t most) : size_(size), most_(most) {}
+
+  // What is free in each domain.
+  bool lay(uint64_t groups, std::vector<uint64_t> free) const {
+    if (groups == 0) return true;
+    std::sort(free.begin(), free.end());
+    return lay_one(groups, free, 0, size_, most_);
+  }
+
+ private:
+  bool lay_one(uint64_t groups, const std::vector<uint64_t>& free, size_t domain, uint64_t left, uint64_t parts) const {
+    if (left == 0) return lay(groups - 1, free);
+    if (domain == free.size() || parts == 0) return false;
+    for (uint64_t here = std::min(left, free[domain]); here > 0; --here) {
+      std::vector<uint64_t> rest = free;
+      rest[domain] -= here;
+      if (lay_one(groups, rest, domain + 1, left - here, parts - 1)) return true;
+    }
+    // Nothing here: nor in others of which as much is free.
+    size_t next = domain + 1;
+    while (next < free.size() && free[next] == free[domain]) ++next;
+    return lay_one(groups, free, next, left, parts);
+  }
+
+  uint64_t size_, most_;
+};
+
+TEST(Exchange, groups_are_torn_apart_only_where_they_must_be) {
+  for (const uint64_t domain : {2U, 3U, 4U, 5U}) {
+    Device device = plain_device();
+    device.link_domain = domain;
+    for (uint64_t size = 2; size <= 7; ++size) {
+      for (uint64_t groups = 1; groups * size <= 5 * domain; ++groups) {
+        const uint64_t domains = (groups * size + domain - 1) / domain;
+        uint64_t most = 1;
+        while (!Layer(size, most).lay(groups, std::vector<uint64_t>(domains, domain))) ++most;
+        SCOPED_TRACE(std::to_string(groups) + " groups of " + std::to_string(size) + " in " + std::to_string(domain));
+        EXPECT_EQ(Exchange(small_spec(), {size, 1, groups, 1}, device, domain).domains(), most);
+        // The all-reduce of a group that lies in so many: their cards share what goes across.
+        const double p = static_cast<double>(size), m = static_cast<double>(most);
+        const double inside = 2 * (p - 1) / p * kToken / 1e8;
+        const double across = most == 1 ? 0 : 2 * (m - 1) / m * kToken / (p / m) / 1e7;
+        const double latency = 2 * (1e-6 + (most == 1 ? 0 : 1e-5));
+        EXPECT_NEAR(Exchange(small_spec(), {size, 1, 1, groups}, device, domain).all_reduce(1),
+                    std::max(inside, across) + latency, 1e-15);
+      }
+    }
+  }
 }
 
 void expect_not_quicker_over_several(const ModelSpec& spec, const Layout& layout, const Device& device) {

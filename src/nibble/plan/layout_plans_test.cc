@@ -1,6 +1,7 @@
 // Layouts of real models whose caches, steps and exchanges were counted from the outside.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "nibble/plan/plan.h"
@@ -103,6 +104,21 @@ TEST(LayoutPlans, ranks_of_several_machines_are_met_in_all_of_them) {
   const double exchange = make_plan(request).chosen->step.exchange;
   EXPECT_NEAR(exchange, 2 * 58 * (by_link + 7e-6), 1e-9);
   EXPECT_NEAR(exchange, 15.418e-3, 0.001e-3);
+}
+
+// Four groups of 6 in three machines of 8: one of them lies in two, and its 93 x 2 all-reduces of 16 tokens cross.
+TEST(LayoutPlans, a_group_that_fits_into_no_machine_crosses) {
+  PlanRequest request = request_for("kimi-k3", "mxfp4", 24);
+  request.gpu = "b300";
+  request.tp = 6;
+  request.ep = request.pp = 1;
+  request.dp = 4;
+  request.concurrency = 64;
+  request.context = 4096;
+  const LayoutPlan plan = *make_plan(request).chosen;
+  const double bytes = 16 * 7168 * 2;
+  const double inside = 2 * 5.0 / 6 * bytes / 900e9, across = 2 * 0.5 * bytes / 3 / 100e9;
+  EXPECT_NEAR(plan.step.exchange, 93 * 2 * (std::max(inside, across) + 2 * (2e-6 + 5e-6)), 1e-9);
 }
 
 }  // namespace
