@@ -9,7 +9,7 @@
 namespace nibble {
 namespace {
 
-constexpr double kActivationBytes = 2;
+constexpr double kActivationBytes = 2, kTokenBytes = 4;
 
 double of(uint64_t number) { return static_cast<double>(number); }
 
@@ -74,10 +74,21 @@ double Exchange::experts(double group_tokens, double stage_tokens, uint64_t over
   return 2 * (seconds + link_.latency + card_.latency);
 }
 
-double Exchange::stages(double group_tokens) const {
+const Exchange::Wire& Exchange::wire(uint64_t from, uint64_t to) const {
+  const uint64_t gpus = layout_.stage_gpus();
+  return from * gpus / domain_ == to * gpus / domain_ ? link_ : card_;
+}
+
+double Exchange::hand_over(double group_tokens, uint64_t stage) const {
+  if (stage + 1 >= layout_.pp) return 0;
+  const Wire& way = wire(stage, stage + 1);
+  return way.latency + group_tokens * hidden_bytes_ / of(layout_.tp) / way.bandwidth;
+}
+
+double Exchange::hand_back(double group_tokens) const {
   if (layout_.pp == 1) return 0;
-  const Wire& wire = domains_of(layout_.gpus(), 1) > 1 ? card_ : link_;
-  return wire.latency + group_tokens * hidden_bytes_ / of(layout_.tp) / wire.bandwidth;
+  const Wire& way = wire(layout_.pp - 1, 0);
+  return way.latency + group_tokens * kTokenBytes / way.bandwidth;
 }
 
 }  // namespace nibble

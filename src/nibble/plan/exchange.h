@@ -12,7 +12,9 @@
 //               its experts fall on needs it: those that share the experts of its own rank too. Over links all copies,
 //               those that another domain hands on among them; over cards one copy for each other domain that one of
 //               these ranks lies in; a latency each. The GPU that sends or, under skew, gets most decides
-//   stages      one hidden state from stage to stage, cut over TP: over links if all stages lie in one domain
+//   stages      one hidden state from each stage to the next, cut over TP: over links if that begins in the same
+//   domain.
+//               After the last one the chosen tokens' numbers, 4 bytes each, go back to the first, which embeds them
 #pragma once
 
 #include <cstdint>
@@ -38,8 +40,10 @@ class Exchange {
   double experts(double group_tokens, double stage_tokens) const {
     return experts(group_tokens, stage_tokens, domains());
   }
-  // From one stage to the next.
-  double stages(double group_tokens) const;
+  // From this stage to the next; 0 from the last.
+  double hand_over(double group_tokens, uint64_t stage) const;
+  // From the last stage to the first, before the next step can begin; 0 if they are one.
+  double hand_back(double group_tokens) const;
 
   // How many domains the GPUs of a stage lie in.
   uint64_t domains() const { return domains_of(layout_.stage_gpus(), layout_.pp); }
@@ -50,6 +54,8 @@ class Exchange {
   };
   // Of the layout's equal groups of `size` GPUs, how many domains the most scattered one lies in at least.
   uint64_t domains_of(uint64_t size, uint64_t groups) const;
+  // Between GPUs of two stages, which lie one after the other.
+  const Wire& wire(uint64_t from, uint64_t to) const;
 
   Layout layout_;
   uint64_t domain_;

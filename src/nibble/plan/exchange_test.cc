@@ -135,6 +135,19 @@ TEST(Exchange, domains_end_with_the_machine_unless_they_span_several) {
   EXPECT_EQ(domains("l40s", 16, 8), 2U);
 }
 
+// Four stages of 2 GPUs in domains of 4: the second of three hand-overs leaves its domain, and so does the way back.
+TEST(Exchange, stages_hand_over_once_fewer_than_they_are) {
+  const Exchange four(small_spec(), {2, 1, 4, 1}, plain_device(), 8);
+  const double by_link = 1e-6 + 3 * kToken / 2 / 1e8, by_card = 1e-5 + 3 * kToken / 2 / 1e7;
+  EXPECT_NEAR(four.hand_over(3, 0), by_link, 1e-15);
+  EXPECT_NEAR(four.hand_over(3, 1), by_card, 1e-15);
+  EXPECT_NEAR(four.hand_over(3, 2), by_link, 1e-15);
+  EXPECT_EQ(four.hand_over(3, 3), 0);
+  EXPECT_NEAR(four.hand_back(3), 1e-5 + 3 * 4 / 1e7, 1e-15);
+  const Exchange one(small_spec(), {8, 1, 1, 1}, plain_device(), 8);
+  EXPECT_EQ(one.hand_over(3, 0) + one.hand_back(3), 0);
+}
+
 // Can so many groups of `size` GPUs be laid into domains, each into `most` of them at most? By trying.
 class Layer {
  public:
@@ -198,7 +211,9 @@ void expect_not_quicker_over_several(const ModelSpec& spec, const Layout& layout
       EXPECT_GE(several.domains(), one.domains());
       EXPECT_GE(several.all_reduce(group), one.all_reduce(group));
       EXPECT_GE(several.experts(group, tokens), one.experts(group, tokens));
-      EXPECT_GE(several.stages(group), one.stages(group));
+      for (uint64_t stage = 0; stage < layout.pp; ++stage)
+        EXPECT_GE(several.hand_over(group, stage), one.hand_over(group, stage));
+      EXPECT_GE(several.hand_back(group), one.hand_back(group));
     }
   }
 }

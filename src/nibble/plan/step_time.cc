@@ -1,6 +1,7 @@
 #include "nibble/plan/step_time.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <tuple>
 
 #include "nibble/base/checked_math.h"
@@ -82,10 +83,11 @@ double StepModel::pooled(uint64_t sequences, uint64_t tokens) const {
 }
 
 // `group_tokens`: of one group of TP GPUs; `stage_tokens`: of all that share the experts.
-void StepModel::add_exchange(const StageLoad& stage, double group_tokens, double stage_tokens, StepTime* time) const {
-  time->exchange += of(stage.tp_reductions) * exchange_.all_reduce(group_tokens) +
-                    of(stage.moe_layers) * exchange_.experts(group_tokens, stage_tokens) +
-                    exchange_.stages(group_tokens);
+void StepModel::add_exchange(size_t stage, double group_tokens, double stage_tokens, StepTime* time) const {
+  const StageLoad& load = stages_[stage];
+  time->exchange += of(load.tp_reductions) * exchange_.all_reduce(group_tokens) +
+                    of(load.moe_layers) * exchange_.experts(group_tokens, stage_tokens) +
+                    exchange_.hand_over(group_tokens, stage);
 }
 
 // What one stage reads and computes.
@@ -118,14 +120,15 @@ StepTime StepModel::prefill(uint64_t tokens) const {
   const auto layers = of(std::max<uint64_t>(subject_->spec.layers.size(), 1));
   const AttentionFlops attention = prefill_attention_flops(subject_->spec, tokens);
   const double a_layer = (attention.heads / of(layout_.tp) + attention.indexer) / layers;
-  for (const StageLoad& stage : stages_) {
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    const StageLoad& stage = stages_[s];
     const double weights = stage.fixed_bytes + share * stage.expert_bytes;
     // One group of TP GPUs has the prompt; of its tokens only the last needs the head.
     const double flops =
         of(tokens) * (stage.fixed_flops + stage.expert_flops * rank_load_ / of(layout_.expert_gpus())) +
         stage.head_flops + a_layer * of(stage.last - stage.first);
     add_work(weights, 0, flops, &time);
-    add_exchange(stage, of(tokens), of(tokens), &time);
+    add_exchange(s, of(tokens), of(tokens), &time);
   }
   return time;
 }
@@ -142,7 +145,8 @@ StepTime StepModel::step(uint64_t sequences, uint64_t context, uint64_t kv_eleme
   const AttentionFlops attention = decode_attention_flops(spec, context);
   const double a_layer =
       (attention.heads / of(layout_.tp) + attention.indexer) / of(std::max<uint64_t>(layers.size(), 1));
-  for (const StageLoad& stage : stages_) {
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    const StageLoad& stage = stages_[s];
     double kv = 0;
     for (uint64_t i = stage.first; i < stage.last; ++i)
       kv += layers[i].rank_read_bytes(context, kv_element_bytes, layout_.tp);
@@ -153,7 +157,8 @@ StepTime StepModel::step(uint64_t sequences, uint64_t context, uint64_t kv_eleme
         meeting * stage.expert_flops * rank_load_ / of(layout_.expert_gpus());
     const double before = time.total();
     add_work(weights, kv, flops, &time);
-    add_exchange(stage, group_tokens, meeting, &time);
+    add_exchange(s, group_tokens, meeting, &time);
+    if (s + 1 == stages_.size()) time.exchange += exchange_.hand_back(group_tokens);
     time.slowest_stage = std::max(time.slowest_stage, time.total() - before);
   }
   return time;

@@ -4,7 +4,8 @@
 //             (ledger/routing.h), on the rank that has most of them; each sequence's cache; over the memory's rate
 //   compute   operations of the tokens over the peak of the scheme's arithmetic; a step takes the longer of the two
 //   exchange  between GPUs (exchange.h): two all-reduces a layer over TP, or one and the experts' exchange over EP; one
-//             hidden state from stage to stage
+//             hidden state from stage to stage, pp - 1 times, and the chosen tokens back to the first stage, without
+//             which no sequence takes its next step. A prompt ends with the last stage
 //
 // The experts have one copy a stage if they are dealt out (EP); with EP 1 every one of the dp groups has its own, which
 // only the group's tokens meet.
@@ -74,7 +75,7 @@ class StepModel {
  private:
   void add_group(const WeightGroup& group, bool tied);
   void add_work(double weights, double kv, double flops, StepTime* time) const;
-  void add_exchange(const StageLoad& stage, double group_tokens, double stage_tokens, StepTime* time) const;
+  void add_exchange(size_t stage, double group_tokens, double stage_tokens, StepTime* time) const;
 
   const Subject* subject_;
   Layout layout_;

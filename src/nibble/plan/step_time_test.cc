@@ -104,7 +104,9 @@ TEST_F(Steps, stages_follow_one_another) {
   const StepTime two = model({1, 1, 2, 1}).step(1, 100, 2);
   EXPECT_NEAR(two.read, one.read, 1e-15);
   EXPECT_LT(two.slowest_stage, one.total());
-  EXPECT_GT(two.exchange, 0);
+  // 64 values of 16 bits to the second stage, a token's number back; of a prompt that is all there is.
+  EXPECT_NEAR(two.exchange, 1e-6 + 64 * 2 / 1e8 + 1e-6 + 4 / 1e8, 1e-15);
+  EXPECT_NEAR(model({1, 1, 2, 1}).prefill(10).exchange, 1e-6 + 10 * 64 * 2 / 1e8, 1e-15);
 }
 
 // One layer and an MTP layer of latent attention, H 64, 8 experts of 32; its file holds an embedding and a head for the
@@ -145,10 +147,10 @@ TEST_F(Steps, drafts_read_the_models_own_head) {
 // Two stages, four sequences: while one has two of them, the other has the others.
 TEST_F(Steps, stages_work_at_once) {
   const StepModel staged = model({1, 1, 2, 1});
-  // The second stage has the head beside its layer, and of each both hand one state of 64 values over a link.
+  // The second stage has the head beside its layer, and hands two tokens' numbers back over a link.
   const double touched = 8 * (1 - std::pow(0.75, 2));
   const double read = kLayerFixed + kHeadAndNorm + touched * kExpert + 2.0 * 100 * 2 * 2 * 16 * 2;
-  const double slowest = read / 1e9 + 1e-6 + 2 * 64 * 2 / 1e8;
+  const double slowest = read / 1e9 + 1e-6 + 2 * 4 / 1e8;
   EXPECT_NEAR(staged.tokens_per_second(4, 100, 2), 4 / (2 * slowest), 1e-3);
   EXPECT_GT(staged.tokens_per_second(4, 100, 2), 4 / staged.step(4, 100, 2).total());
   EXPECT_NEAR(staged.tokens_per_second(1, 100, 2), 1 / staged.step(1, 100, 2).total(), 1e-6);
