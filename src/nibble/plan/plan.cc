@@ -255,7 +255,7 @@ void plan_model(std::shared_ptr<const Subject> subject, Plan* plan) {
   plan->scheme = plain_scheme(detail.format, plan->device);
   search_detail(plan);
   plan->schemes = plan_schemes(*plan->subject, detail.format, plan->chosen ? plan->chosen->layout : Layout{},
-                               plan->device, request.concurrency);
+                               plan->device, request.concurrency, request.skew);
   if (plan->chosen) set_outlook(plan);
 }
 

@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "nibble/base/error.h"
+#include "nibble/ledger/routing.h"
 #include "nibble/plan/model_rows.h"
 
 namespace nibble {
@@ -202,6 +203,26 @@ TEST(Plan, C105_four_bits_can_be_slower) {
       EXPECT_GT(w4a16(choice), choice.seconds_8bit);
     }
     EXPECT_EQ(choice.tokens >= *plan.schemes.slower_than_8bit, w4a16(choice) > choice.seconds_8bit) << choice.tokens;
+  }
+}
+
+// Popular experts are the same for many tokens, so fewer are read, and the rank that has most of their tokens computes
+// longest: the same as the step's own experts.
+TEST(Plan, skew_is_in_the_choice_of_arithmetic_too) {
+  PlanRequest request = request_for("qwen3-235b-a22b", "int4-g32", 8);
+  request.ep = 8;
+  request.concurrency = 64;
+  for (const double skew : {0.0, 1.0}) {
+    request.skew = skew;
+    const Plan plan = make_plan(request);
+    const Routing routing(128, 8, skew);
+    for (const SchemeChoice& choice : plan.schemes.choices) {
+      const double experts = 128.0 * 3 * 4096 * 1536 / 8;
+      const double read = routing.busiest_share(static_cast<double>(choice.tokens), 8) * experts * 4.5 / 8;
+      const double flops = static_cast<double>(choice.tokens) * routing.rank_load(8) * 2 * experts * 8 / 128;
+      const double seconds = std::max(read / plan.device.memory_bandwidth, flops / plan.device.bf16_flops);
+      EXPECT_NEAR(choice.times[3].seconds, seconds, 1e-9 * seconds) << skew << " " << choice.tokens;
+    }
   }
 }
 

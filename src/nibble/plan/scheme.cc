@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "nibble/base/checked_math.h"
 #include "nibble/ledger/routing.h"
@@ -18,21 +19,22 @@ constexpr double kBits8 = 8, kBits16 = 16;
 
 bool four_bit(const Format& format) { return format.code_bits() == 4; }
 
-// One layer's experts on one GPU; tokens are those that meet this copy of the experts.
+// One layer's experts on the busiest GPU; tokens are those that meet this copy of the experts.
 struct ExpertWork {
   double elements = 0;         // that it holds
   double flops_per_token = 0;  // its share of a token's
   Routing routing;
+  uint64_t ranks = 1;
 
   double seconds(double tokens, double bits, double flops, double bandwidth) const {
     return std::max(read(tokens, bits, bandwidth), tokens * flops_per_token / flops);
   }
   double read(double tokens, double bits, double bandwidth) const {
-    return routing.share(tokens) * elements * bits / 8 / bandwidth;
+    return routing.busiest_share(tokens, ranks) * elements * bits / 8 / bandwidth;
   }
 };
 
-std::optional<ExpertWork> expert_work(const Subject& subject, const Layout& layout) {
+std::optional<ExpertWork> expert_work(const Subject& subject, const Layout& layout, double skew) {
   const ModelSpec& spec = subject.spec;
   if (spec.experts == 0) return std::nullopt;
   double elements = 0;
@@ -47,9 +49,10 @@ std::optional<ExpertWork> expert_work(const Subject& subject, const Layout& layo
   if (layers == 0) return std::nullopt;
   elements /= layers;
   const double active = elements / static_cast<double>(spec.experts) * static_cast<double>(spec.experts_per_token);
-  return ExpertWork{elements / static_cast<double>(layout.expert_gpus()),
-                    2 * active / static_cast<double>(layout.expert_gpus()),
-                    Routing(spec.experts, spec.experts_per_token)};
+  Routing routing(spec.experts, spec.experts_per_token, skew);
+  const auto gpus = static_cast<double>(layout.expert_gpus());
+  const double flops = 2 * active * routing.rank_load(layout.ep) / gpus;
+  return ExpertWork{elements / gpus, flops, std::move(routing), layout.ep};
 }
 
 double middle(const MeasuredRange& range) { return (range.low + range.high) / 2; }
@@ -216,9 +219,9 @@ Scheme plain_scheme(const Format& format, const Device& device) {
 }
 
 SchemePlan plan_schemes(const Subject& subject, const Format& format, const Layout& layout, const Device& device,
-                        uint64_t concurrency) {
+                        uint64_t concurrency, double skew) {
   SchemePlan plan;
-  auto work = expert_work(subject, layout);
+  auto work = expert_work(subject, layout, skew);
   if (!work || scheme_peak(plain_scheme(format, device), device) <= 0) return plan;
   const Chooser chooser(*std::move(work), format, device);
   for (const uint64_t tokens : {uint64_t{1}, concurrency, uint64_t{64}, uint64_t{256}}) {

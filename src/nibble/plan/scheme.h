@@ -35,7 +35,7 @@ Scheme plain_scheme(const Format& format, const Device& device);
 
 struct SchemeTime {
   Scheme scheme = Scheme::kW16A16;
-  double seconds = 0;  // the experts of one layer on one GPU
+  double seconds = 0;  // the experts of one layer on the busiest GPU
   bool compute_bound = false;
   // What kernels were seen to take on this device, by Device::measured_experts; high 0: never measured.
   MeasuredRange measured;
@@ -62,8 +62,8 @@ struct SchemePlan {
   std::optional<uint64_t> measured_slower_than_16bit;
 };
 
-// For a model with experts; empty for others.
+// For a model with experts, popular as `skew` says (ledger/routing.h); empty for others.
 SchemePlan plan_schemes(const Subject& subject, const Format& format, const Layout& layout, const Device& device,
-                        uint64_t concurrency);
+                        uint64_t concurrency, double skew);
 
 }  // namespace nibble
