@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -56,6 +57,10 @@ void ConfigReader::require_each(Keys keys) const {
   for (const char* key : keys) {
     if (!object_->contains(key)) missing({key});
   }
+}
+
+void ConfigReader::require_one(Keys keys) const {
+  if (std::none_of(keys.begin(), keys.end(), [this](const char* key) { return object_->contains(key); })) missing(keys);
 }
 
 ConfigReader ConfigReader::section(const char* key) const {

@@ -49,6 +49,8 @@ class ConfigReader {
   // Error at the first of these keys that is absent (null is there): those for which the field's own library has a
   // default that no formula gives, so that leaving them out means its author's model and hardly this one.
   void require_each(Keys keys) const;
+  // The same, of several names of one key.
+  void require_one(Keys keys) const;
 
   // An Error about this file; the caller adds values and a way out.
   Error refuse(const std::string& message) const;

@@ -31,8 +31,8 @@ void check_gates(const ConfigReader& config) {
 }
 
 ModelSpec BailingHybrid::parse(const Json& json, const std::string& source_name) const {
-  constexpr double kTheta = 6e6;  // this and the two below: transformers' defaults
-  constexpr uint64_t kHeadDim = 128, kGroupSize = 6;
+  constexpr double kTheta = 6e6;  // this and those below: transformers' defaults
+  constexpr uint64_t kHeadDim = 128, kGroupSize = 6, kDense = 2;
   const ConfigReader config(json, source_name);
   ModelSpec spec = parse_decoder(config, "model.");
   check_gates(config);
@@ -43,7 +43,7 @@ ModelSpec BailingHybrid::parse(const Json& json, const std::string& source_name)
   spec.linear = {spec.heads, spec.heads, width, width, config.size({"short_conv_kernel_size"}, 1024)};
   parse_linear_layers(config, {{}, "layer_group_size", kGroupSize}, AttentionKind::kMla, &spec);
   spec.output_gate = true;
-  parse_bailing_moe(config, &spec);
+  parse_bailing_moe(config, &spec, kDense);
   return spec;
 }
 

@@ -9,13 +9,13 @@
 
 namespace nibble {
 
-void parse_bailing_moe(const ConfigReader& config, ModelSpec* spec) {
+void parse_bailing_moe(const ConfigReader& config, ModelSpec* spec, std::optional<uint64_t> default_dense) {
   parse_experts(config, spec);
   parse_deepseek_router(config, spec);
   const uint64_t shared =
       config.size_or({"moe_shared_expert_intermediate_size"}, kMaxDimension, spec->expert_intermediate);
   spec->shared_intermediate = spec->shared_experts * shared;
-  parse_dense_first(config, spec);
+  parse_dense_first(config, spec, default_dense);
   parse_mtp(config, spec);
 }
 
@@ -71,6 +71,7 @@ ModelSpec BailingMoe::parse(const Json& json, const std::string& source_name) co
   ModelSpec spec = parse_decoder(config, "model.", kEps);
   spec.rope = parse_rope(config, kTheta);
   if (!config.has("partial_rotary_factor")) spec.rope.partial_rotary_factor = kRotated;
+  config.require_each({"num_key_value_heads"});
   parse_gqa(config, &spec);
   spec.attention_bias = config.flag_or({"use_qkv_bias"}, false);
   spec.qk_norm = config.flag_or({"use_qk_norm"}, true) ? QkNorm::kPerHead : QkNorm::kNone;

@@ -147,6 +147,7 @@ void parse_experts(const ConfigReader& config, ModelSpec* spec) {
 void parse_deepseek_router(const ConfigReader& config, ModelSpec* spec) {
   spec->router = RouterKind::kSigmoidBias;
   spec->expert_intermediate = config.size({"moe_intermediate_size"}, kMaxDimension);
+  config.require_one({"n_shared_experts", "num_shared_experts"});
   spec->shared_experts = config.count_or({"n_shared_experts", "num_shared_experts"}, kMaxExperts, 0);
   spec->shared_intermediate = spec->shared_experts * spec->expert_intermediate;
   spec->n_group = config.count_or({"n_group", "num_expert_group"}, kMaxExperts, 0);
@@ -155,8 +156,9 @@ void parse_deepseek_router(const ConfigReader& config, ModelSpec* spec) {
   spec->norm_topk_prob = config.flag_or({"norm_topk_prob", "moe_renormalize"}, true);
 }
 
-void parse_dense_first(const ConfigReader& config, ModelSpec* spec, uint64_t default_first) {
-  const uint64_t first = config.count_or({"first_k_dense_replace"}, kMaxLayers, default_first);
+void parse_dense_first(const ConfigReader& config, ModelSpec* spec, std::optional<uint64_t> default_first) {
+  if (!default_first && !config.has("mlp_layer_types")) config.require_each({"first_k_dense_replace"});
+  const uint64_t first = config.count_or({"first_k_dense_replace"}, kMaxLayers, default_first.value_or(0));
   const uint64_t every = config.size_or({"moe_layer_freq"}, kMaxLayers, 1);
   for (uint64_t i = 0; i < spec->layers.size(); ++i)
     spec->layers[i].mlp = i >= first && i % every == 0 ? MlpKind::kMoe : MlpKind::kDense;

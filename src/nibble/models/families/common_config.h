@@ -48,10 +48,13 @@ void parse_indexer(const ConfigReader& config, ModelSpec* spec);
 
 // Experts, top-k and the experts' width under the field's several names; bounds layers · experts.
 void parse_experts(const ConfigReader& config, ModelSpec* spec);
-// Groups, scaling, normalisation and shared experts of DeepSeek's router, which GLM and Kimi took over.
+// Groups, scaling, normalisation and shared experts of DeepSeek's router, which GLM and Kimi took over. Models without
+// shared experts say so.
 void parse_deepseek_router(const ConfigReader& config, ModelSpec* spec);
-// first_k_dense_replace (`default_first` if absent), moe_layer_freq or mlp_layer_types: which layers are MoE.
-void parse_dense_first(const ConfigReader& config, ModelSpec* spec, uint64_t default_first = 0);
+// first_k_dense_replace, moe_layer_freq or mlp_layer_types: which layers are MoE. The first or the last of them has to
+// be there, unless the field's library takes `default_first` dense layers for granted.
+void parse_dense_first(const ConfigReader& config, ModelSpec* spec,
+                       std::optional<uint64_t> default_first = std::nullopt);
 // decoder_sparse_step, mlp_only_layers, intermediate_size: which layers are MoE (Qwen's way to say it).
 void parse_sparse_step(const ConfigReader& config, ModelSpec* spec);
 

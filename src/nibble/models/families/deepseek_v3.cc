@@ -8,12 +8,10 @@
 
 namespace nibble {
 
-void parse_deepseek_text(const ConfigReader& config, ModelSpec* spec, uint64_t default_dense) {
+void parse_deepseek_text(const ConfigReader& config, ModelSpec* spec, std::optional<uint64_t> default_dense) {
   spec->rope = parse_rope(config);
   spec->rope.interleaved = config.flag_or({"rope_interleave"}, true);
-  config.require_each({"q_lora_rank", "n_shared_experts"});
-  // Families that name a default have transformers' own.
-  if (default_dense == 0 && !config.has("mlp_layer_types")) config.require_each({"first_k_dense_replace"});
+  config.require_each({"q_lora_rank"});
   parse_mla(config, spec);
   parse_experts(config, spec);
   parse_deepseek_router(config, spec);

@@ -49,6 +49,7 @@ void parse_attention(const ConfigReader& text, ModelSpec* spec) {
   spec->qk_norm = QkNorm::kPerHead;
   spec->values_are_keys = text.flag_or({"attention_k_eq_v"}, false);
   spec->head_dim = text.size_or({"global_head_dim"}, kMaxDimension, kDefaultGlobalHeadDim);
+  // As transformers, where the file does not say: those of sliding layers, and further down no experts.
   if (spec->values_are_keys)
     spec->kv_heads = text.size_or({"num_global_key_value_heads"}, kMaxDimension, spec->kv_heads);
   check_head_groups(text, "num_attention_heads", spec->heads, "num_global_key_value_heads", spec->kv_heads);

@@ -18,12 +18,11 @@ ModelSpec Glm4Moe::parse(const Json& json, const std::string& source_name) const
   const ConfigReader config(json, source_name);
   ModelSpec spec = parse_decoder(config, "model.");
   spec.rope = parse_rope(config);
-  config.require_each({"num_key_value_heads", "n_shared_experts"});
+  config.require_each({"num_key_value_heads"});
   parse_gqa(config, &spec);
   spec.qk_norm = config.flag_or({"use_qk_norm"}, false) ? QkNorm::kPerHead : QkNorm::kNone;
   parse_experts(config, &spec);
   parse_deepseek_router(config, &spec);
-  if (!config.has("mlp_layer_types")) config.require_each({"first_k_dense_replace"});
   parse_dense_first(config, &spec);
   parse_mtp(config, &spec);
   return spec;

@@ -13,6 +13,8 @@
 namespace nibble::model_families {
 namespace {
 
+constexpr uint64_t kDefaultDense = 3;  // transformers'
+
 class Glm5Next final : public NamedFamily {
  public:
   Glm5Next() : NamedFamily("glm5_next", {"glm5_next"}, {"Glm5NextForConditionalGeneration"}) {}
@@ -62,6 +64,7 @@ ModelSpec Glm5Next::parse(const Json& json, const std::string& source_name) cons
   const ConfigReader text = config.section("text_config");
   ModelSpec spec = parse_decoder(text, "model.language_model.");
   spec.model_type = config.text_or({"model_type"}, "glm5_next");
+  text.require_each({"q_lora_rank"});
   parse_mla(text, &spec);
   const ConfigReader linear = text.section("linear_attn_config");
   const uint64_t heads = linear.size({"num_heads"}, kMaxDimension);
@@ -73,7 +76,7 @@ ModelSpec Glm5Next::parse(const Json& json, const std::string& source_name) cons
   spec.hyper_streams = text.size({"hc_mult"}, 1024);
   parse_experts(text, &spec);
   parse_deepseek_router(text, &spec);
-  parse_dense_first(text, &spec);
+  parse_dense_first(text, &spec, kDefaultDense);
   parse_mtp(text, &spec);
   spec.activation = Activation::kClampedSwiglu;
   spec.swiglu_limit = text.positive_or({"swiglu_limit"}, 10);  // transformers' default

@@ -23,7 +23,7 @@ ModelSpec HyV3::parse(const Json& json, const std::string& source_name) const {
   const ConfigReader config(json, source_name);
   ModelSpec spec = parse_decoder(config, "model.");
   spec.rope = parse_rope(config, kDefaultTheta);
-  config.require_each({"head_dim", "num_key_value_heads", "num_shared_experts"});
+  config.require_each({"head_dim", "num_key_value_heads"});
   parse_gqa(config, &spec);
   spec.qk_norm = QkNorm::kPerHead;
   spec.mlp_bias = config.flag_or({"mlp_bias"}, false);

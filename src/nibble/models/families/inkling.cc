@@ -55,12 +55,14 @@ std::vector<uint64_t> parse_windows(const ConfigReader& config, const char* key,
 }
 
 void parse_attention(const ConfigReader& text, ModelSpec* spec) {
+  text.require_each(
+      {"num_key_value_heads", "head_dim", "swa_num_attention_heads", "swa_num_key_value_heads", "swa_head_dim"});
   parse_gqa(text, spec);
   spec->qk_norm = QkNorm::kPerHead;
   AttentionShape& sliding = spec->sliding;
-  sliding.heads = text.size_or({"swa_num_attention_heads"}, kMaxDimension, spec->heads);
-  sliding.kv_heads = text.size_or({"swa_num_key_value_heads"}, kMaxDimension, spec->kv_heads);
-  sliding.head_dim = text.size_or({"swa_head_dim"}, kMaxDimension, spec->head_dim);
+  sliding.heads = text.size({"swa_num_attention_heads"}, kMaxDimension);
+  sliding.kv_heads = text.size({"swa_num_key_value_heads"}, kMaxDimension);
+  sliding.head_dim = text.size({"swa_head_dim"}, kMaxDimension);
   sliding.v_head_dim = sliding.head_dim;
   check_head_groups(text, "swa_num_attention_heads", sliding.heads, "swa_num_key_value_heads", sliding.kv_heads);
   spec->relative_bias = {text.size({"d_rel"}, kMaxDimension), text.size({"rel_extent"}, kMaxDimension)};
@@ -75,6 +77,7 @@ void parse_layers(const ConfigReader& text, ModelSpec* spec) {
     throw text.refuse("the configuration lacks `" + text.key_path("local_layer_ids") + "`")
         .way_out("take config.json from the same release as the weights");
   const std::vector<uint64_t> windows = parse_windows(text, "local_layer_ids", layers, window);
+  // A file that does not say it has no dense layers, as in transformers.
   const uint64_t dense = std::min<uint64_t>(layers, text.count_or({"dense_mlp_idx"}, kMaxLayers, 0));
   for (size_t i = 0; i < layers; ++i) {
     LayerSpec& layer = spec->layers[i];

@@ -53,6 +53,7 @@ ModelSpec KimiK3::parse(const Json& json, const std::string& source_name) const 
   const ConfigReader text = config.section("text_config");
   ModelSpec spec = parse_decoder(text, "language_model.model.");
   spec.model_type = config.text_or({"model_type"}, "kimi_k3");
+  text.require_each({"q_lora_rank", "mla_use_output_gate", "routed_expert_hidden_size", "attn_res_block_size"});
   parse_mla(text, &spec);
   const ConfigReader linear = text.section("linear_attn_config");
   const uint64_t heads = linear.size({"num_heads"}, kMaxDimension);

@@ -29,14 +29,17 @@ void parse_layer_kinds(const ConfigReader& config, ModelSpec* spec) {
   }
 }
 
+// Sizes of one kind of layer do not follow from those of the other: transformers doubles the key/value heads of sliding
+// ones, which is not so in all releases.
 void parse_shapes(const ConfigReader& config, ModelSpec* spec) {
+  config.require_each({"num_key_value_heads", "head_dim", "add_swa_attention_sink_bias"});
   parse_gqa(config, spec);
-  spec->v_head_dim = config.size_or({"v_head_dim"}, kMaxDimension, spec->head_dim);
+  spec->v_head_dim = config.size({"v_head_dim"}, kMaxDimension);
   AttentionShape& sliding = spec->sliding;
-  sliding.heads = config.size_or({"swa_num_attention_heads"}, kMaxDimension, spec->heads);
-  sliding.kv_heads = config.size_or({"swa_num_key_value_heads"}, kMaxDimension, spec->kv_heads);
-  sliding.head_dim = config.size_or({"swa_head_dim"}, kMaxDimension, spec->head_dim);
-  sliding.v_head_dim = config.size_or({"swa_v_head_dim"}, kMaxDimension, spec->v_head_dim);
+  sliding.heads = config.size({"swa_num_attention_heads"}, kMaxDimension);
+  sliding.kv_heads = config.size({"swa_num_key_value_heads"}, kMaxDimension);
+  sliding.head_dim = config.size({"swa_head_dim"}, kMaxDimension);
+  sliding.v_head_dim = config.size({"swa_v_head_dim"}, kMaxDimension);
   check_head_groups(config, "swa_num_attention_heads", sliding.heads, "swa_num_key_value_heads", sliding.kv_heads);
   const std::string layout = config.text_or({"attention_projection_layout"}, "");
   if (!layout.empty() && layout != "fused_qkv")

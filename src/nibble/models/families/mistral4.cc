@@ -8,6 +8,8 @@
 namespace nibble::model_families {
 namespace {
 
+constexpr uint64_t kDefaultDense = 0;  // transformers'
+
 class Mistral4 final : public NamedFamily {
  public:
   Mistral4() : NamedFamily("mistral4", {"mistral4"}, {"Mistral4ForCausalLM"}) {}
@@ -20,12 +22,12 @@ ModelSpec Mistral4::parse(const Json& json, const std::string& source_name) cons
   ModelSpec spec = parse_decoder(config, "model.");
   spec.rope = parse_rope(config);
   spec.rope.interleaved = config.flag_or({"rope_interleave"}, true);
-  config.require_each({"q_lora_rank", "n_shared_experts"});
+  config.require_each({"q_lora_rank"});
   parse_mla(config, &spec);
   parse_experts(config, &spec);
   parse_deepseek_router(config, &spec);
   spec.router = RouterKind::kSoftmaxTopK;
-  parse_dense_first(config, &spec);
+  parse_dense_first(config, &spec, kDefaultDense);
   spec.expert_naming.native = Fusion::kGateThenUp;
   return spec;
 }

@@ -113,7 +113,7 @@ ModelSpec NemotronH::parse(const Json& json, const std::string& source_name) con
   spec.tied_embeddings = config.flag_or({"tie_word_embeddings"}, false);
   spec.max_positions = config.count_or({"max_position_embeddings"}, uint64_t{1} << 40, 0);
   parse_layers(config, &spec);
-  config.require_each({"head_dim", "num_key_value_heads", "n_shared_experts"});
+  config.require_each({"head_dim", "num_key_value_heads"});
   parse_gqa(config, &spec);
   spec.head_dim = config.size({"head_dim"}, kMaxDimension);
   spec.rope.partial_rotary_factor = 0;  // whatever rope_theta says: no implementation rotates

@@ -128,6 +128,7 @@ ModelSpec Qwen4Exp::parse(const Json& json, const std::string& source_name) cons
   spec.model_type = config.text_or({"model_type"}, "qwen4_exp");
   spec.mtp_prefix = "mtp.layers.";
   spec.rope = parse_rope(text, kTheta);
+  text.require_each({"num_key_value_heads"});
   parse_gqa(text, &spec);
   spec.head_dim = text.size({"head_dim"}, kMaxDimension);
   spec.qk_norm = QkNorm::kPerHead;

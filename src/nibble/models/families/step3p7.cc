@@ -57,7 +57,7 @@ void parse_layer_kinds(const ConfigReader& text, ModelSpec* spec) {
   }
 }
 
-// Other numbers of heads in sliding layers; those that are not given are the full layers'.
+// Other numbers of heads in sliding layers; those that are not given are the full layers', as in transformers.
 void parse_sliding_shape(const ConfigReader& text, ModelSpec* spec) {
   AttentionShape& sliding = spec->sliding;
   sliding = {spec->heads, spec->kv_heads, spec->head_dim, spec->head_dim};
@@ -153,6 +153,8 @@ ModelSpec Step3p7::parse(const Json& json, const std::string& source_name) const
   spec.model_type = config.text_or({"model_type"}, "step3p7");
   spec.unlisted_mtp_layers = text.count_or({"num_nextn_predict_layers"}, kMaxLayers, 0);
   parse_layer_kinds(text, &spec);
+  text.require_one({"num_key_value_heads", "num_attention_groups"});
+  text.require_each({"head_dim"});
   parse_gqa(text, &spec);
   parse_sliding_shape(text, &spec);
   parse_rotation(text, &spec);
