@@ -54,7 +54,8 @@ double expected_largest(uint64_t trials, double p, uint64_t count) {
 
 }  // namespace
 
-Routing::Routing(uint64_t experts, uint64_t per_token, double skew) : experts_(experts) {
+Routing::Routing(uint64_t experts, uint64_t per_token, double skew)
+    : experts_(experts), chosen_(static_cast<double>(per_token)) {
   NIBBLE_CHECK(experts > 0 && per_token > 0 && per_token <= experts && skew >= 0);
   if (skew > 0) {
     probability_ = zipf(experts, per_token, skew);
@@ -64,6 +65,7 @@ Routing::Routing(uint64_t experts, uint64_t per_token, double skew) : experts_(e
 }
 
 double Routing::share(double tokens) const {
+  if (tokens == 1) return chosen_ / static_cast<double>(experts_);
   double touched = 0;
   for (const double p : probability_) touched += p >= 1 ? 1 : -std::expm1(tokens * std::log1p(-p));
   return touched / static_cast<double>(probability_.size());

@@ -30,6 +30,7 @@ class Routing {
  private:
   std::vector<double> probability_;  // that one token chooses the expert; one entry if uniform
   uint64_t experts_;
+  double chosen_;  // by one token
 };
 
 }  // namespace nibble

@@ -70,10 +70,17 @@ std::pair<uint64_t, uint64_t> stage_layers(uint64_t layers, uint64_t pp, uint64_
 
 std::vector<uint64_t> legal_parts(uint64_t width, uint64_t block) {
   constexpr size_t kListed = 16;
-  std::vector<uint64_t> legal = {1};
-  for (uint64_t parts = 2; block != 0 && parts <= width / block && legal.size() < kListed; ++parts) {
-    if (width % parts == 0 && width / parts % block == 0) legal.push_back(parts);
+  if (width == 0 || block == 0 || width % block != 0) return {1};
+  // Divisors of the number of blocks, from both ends.
+  const uint64_t blocks = width / block;
+  std::vector<uint64_t> legal, upper;
+  for (uint64_t parts = 1; parts <= blocks / parts; ++parts) {
+    if (blocks % parts != 0) continue;
+    legal.push_back(parts);
+    if (blocks / parts != parts) upper.push_back(blocks / parts);
   }
+  legal.insert(legal.end(), upper.rbegin(), upper.rend());
+  legal.resize(std::min(legal.size(), kListed));
   return legal;
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace nibble {
 namespace {
 
@@ -49,6 +51,17 @@ TEST(Sharding, parts_of_whole_blocks) {
   EXPECT_THAT(legal_parts(640, 128), ElementsAre(1, 5));
   EXPECT_THAT(legal_parts(320, 128), ElementsAre(1));
   EXPECT_THAT(legal_parts(12, 1), ElementsAre(1, 2, 3, 4, 6, 12));
+  EXPECT_THAT(legal_parts(100, 128), ElementsAre(1));
+  for (uint64_t width = 0; width <= 300; ++width) {
+    for (const uint64_t block : {1U, 2U, 3U, 16U}) {
+      std::vector<uint64_t> legal{1};
+      for (uint64_t parts = 2; parts <= width; ++parts) {
+        if (width % parts == 0 && width / parts % block == 0) legal.push_back(parts);
+      }
+      legal.resize(std::min<size_t>(legal.size(), 16));
+      EXPECT_EQ(legal_parts(width, block), legal) << width << " " << block;
+    }
+  }
 }
 
 TEST(Sharding, experts_go_over_ep_and_the_rest_of_the_stage) {

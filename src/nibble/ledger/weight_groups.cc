@@ -14,10 +14,7 @@ using Key = std::tuple<Role, Projection, Fusion, std::vector<uint64_t>, std::str
 
 uint64_t WeightGroup::count(uint64_t stage, uint64_t stages) const {
   const auto [first, last] = stage_layers(before.size() - 1, stages, stage);
-  uint64_t count = before[last] - before[first];
-  if (stage == 0) count += in_front;
-  if (stage + 1 == stages) count += at_end;
-  return count;
+  return count_of_layers(first, last);
 }
 
 WeightGroups::WeightGroups(const ModelSpec& spec, const std::vector<WeightItem>& items) : tied_(ties_head(items)) {
@@ -26,6 +23,7 @@ WeightGroups::WeightGroups(const ModelSpec& spec, const std::vector<WeightItem>&
   for (const WeightItem& item : items) {
     if (item.is_copy()) continue;
     const ParamSpec& param = item.param;
+    if (param.role != Role::kMtp) bytes_ += item.bytes;
     const KeyValueRows kv = key_value_rows(spec, param);
     const auto [at, added] = found.try_emplace(
         {param.role, param.projection, param.fusion, param.shape, item.format.name, item.bytes, kv}, groups_.size());

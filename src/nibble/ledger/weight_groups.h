@@ -16,6 +16,10 @@ struct WeightGroup {
 
   // How many of them the stage holds.
   uint64_t count(uint64_t stage, uint64_t stages) const;
+  // The same of the one that has layers [first, last).
+  uint64_t count_of_layers(uint64_t first, uint64_t last) const {
+    return before[last] - before[first] + (first == 0 ? in_front : 0) + (last + 1 == before.size() ? at_end : 0);
+  }
 
   std::vector<uint64_t> before;       // before[l]: how many lie in layers below l
   uint64_t in_front = 0, at_end = 0;  // outside the layers: with the first stage (embedding), with the last
@@ -29,10 +33,13 @@ class WeightGroups {
   const std::vector<WeightGroup>& groups() const { return groups_; }
   // There is no head of its own: it is the embedding (the group with `in_front`), which the last stage has too.
   bool tied() const { return tied_; }
+  // Bytes of everything once, but for MTP layers.
+  uint64_t bytes() const { return bytes_; }
 
  private:
   std::vector<WeightGroup> groups_;
   bool tied_;
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace nibble

@@ -44,7 +44,8 @@ void set_weights(const ModelSpec& spec, const WeightGroups& weights, const Layou
     const uint64_t bytes = rank_bytes(group, layout);
     for (uint64_t s = 0; s < layout.pp; ++s) {
       Stage& stage = (*stages)[s];
-      const uint64_t count = group.count(s, layout.pp) + (stage.ends && embeds_again ? group.in_front : 0);
+      const uint64_t count =
+          group.count_of_layers(stage.first, stage.last) + (stage.ends && embeds_again ? group.in_front : 0);
       stage.by_role[static_cast<size_t>(role)] += bytes * count;
       if (group.item.is_stack() && count != 0) stage.largest_stack = std::max(stage.largest_stack, bytes);
     }

@@ -131,16 +131,18 @@ void plan_flat(Plan* plan) {
 }
 
 // A row fits if a layout of it does.
-void rate_rows(const std::vector<std::shared_ptr<const WeightGroups>>& weights, Plan* plan) {
-  for (size_t i = 0; i < plan->rows.size(); ++i) {
-    FormatRow& row = plan->rows[i];
-    if (!row.refused.empty()) continue;
-    rate(plan->device, plan->request, plan->gpus, &row);
-    row.fits = any_layout_fits(*plan->subject, *weights[i], plan->device, plan->request, plan->gpus);
-  }
+void rate_row(const WeightGroups& weights, const Plan& plan, FormatRow* row) {
+  if (!row->refused.empty()) return;
+  rate(plan.device, plan.request, plan.gpus, row);
+  row->fits = any_layout_fits(*plan.subject, weights, plan.device, plan.request, plan.gpus);
 }
 
-// With GPUs to choose: more of them until a layout fits with everything, not the weights alone.
+void rate_rows(const std::vector<std::shared_ptr<const WeightGroups>>& weights, Plan* plan) {
+  for (size_t i = 0; i < plan->rows.size(); ++i) rate_row(*weights[i], *plan, &plan->rows[i]);
+}
+
+// With GPUs to choose: more of them until a layout fits with everything, not the weights alone. `weights` have been
+// rated for as many as there are, and are again in the end.
 void add_gpus(const std::vector<std::shared_ptr<const WeightGroups>>& weights, Plan* plan) {
   const FormatRow* wanted = wanted_row(plan->request, plan->rows);
   const auto fits = [&] {
@@ -152,11 +154,12 @@ void add_gpus(const std::vector<std::shared_ptr<const WeightGroups>>& weights, P
   const uint64_t asked = plan->gpus;
   while (!fits() && plan->gpus < most && plan->device.has_wires()) {
     plan->gpus = next_gpus(plan->gpus, plan->request.gpus_per_machine);
-    rate_rows(weights, plan);
+    for (size_t i = 0; i < plan->rows.size(); ++i) {
+      if (wanted == nullptr || wanted == &plan->rows[i]) rate_row(*weights[i], *plan, &plan->rows[i]);
+    }
   }
-  if (fits()) return;
-  plan->gpus = asked;
-  rate_rows(weights, plan);
+  if (!fits()) plan->gpus = asked;
+  if (plan->gpus != asked || !fits()) rate_rows(weights, plan);
 }
 
 void search_detail(Plan* plan) {

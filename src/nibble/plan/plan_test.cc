@@ -279,6 +279,24 @@ TEST(Plan, proposals_fit_when_followed) {
   }
 }
 
+// Hopeless loads are told by a sum alone: the answer is the whole search's.
+TEST(Plan, whether_any_layout_fits_is_what_the_search_says) {
+  for (const char* model : {"gpt-oss-20b", "deepseek-v3", "kimi-k3", "gemma-4-26b-a4b"}) {
+    const Subject subject = load_subject(model);
+    const WeightGroups weights(subject.spec, weigh_target(subject, parse_format("mxfp4")));
+    for (const uint64_t gpus : {1U, 4U, 16U}) {
+      for (uint64_t context = 1024; context < uint64_t{1} << 26; context *= 4) {
+        PlanRequest request;
+        request.context = context;
+        const Device& device = find_device("h200");
+        EXPECT_EQ(any_layout_fits(subject, weights, device, request, gpus),
+                  !search_layouts(subject, weights, device, request, gpus, device.bf16_flops).plans.empty())
+            << model << " " << gpus << " " << context;
+      }
+    }
+  }
+}
+
 TEST(Plan, unknown_names_are_refused_with_the_nearest) {
   PlanRequest request = request_for("kimi-k2.6", "bf16", 8);
   try {

@@ -70,6 +70,16 @@ void set_rate(const Subject& subject, const WeightGroups& weights, const StepMod
   plan->tokens_per_second = model.tokens_per_second(sequences, request.context, request.kv_element_bytes);
 }
 
+// All GPUs together hold the weights and the caches once at least, however they are laid out.
+bool might_fit(const Subject& subject, const WeightGroups& weights, const Device& device, const PlanRequest& request,
+               uint64_t gpus) {
+  const double caches = static_cast<double>(request.concurrency) *
+                        static_cast<double>(subject.cache.bytes(request.context, request.kv_element_bytes));
+  constexpr double kRounding = 1 - 1e-6;
+  return (static_cast<double>(weights.bytes()) + caches) * kRounding <=
+         static_cast<double>(device.memory_bytes) * static_cast<double>(gpus);
+}
+
 }  // namespace
 
 SearchResult search_layouts(const Subject& subject, const WeightGroups& weights, const Device& device,
@@ -108,6 +118,7 @@ SearchResult search_layouts(const Subject& subject, const WeightGroups& weights,
 
 bool any_layout_fits(const Subject& subject, const WeightGroups& weights, const Device& device,
                      const PlanRequest& request, uint64_t gpus) {
+  if (!might_fit(subject, weights, device, request, gpus)) return false;
   const LayoutRules rules(subject.spec, weights);
   for (const Layout& layout : candidates(subject.spec, request, gpus)) {
     if (rules.check(layout, true).empty() && can_launch(request.engine, layout, subject.spec.experts != 0) &&
