@@ -4,8 +4,10 @@
 #include <openssl/evp.h>
 #include <xxh_x86dispatch.h>  // picks the widest vectors at run time
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "nibble/base/check.h"
 
@@ -71,6 +73,19 @@ std::string xxh3_hex(std::span<const std::byte> bytes) {
 std::string sha256_hex(std::span<const std::byte> bytes) {
   Sha256 hash;
   hash.update(bytes);
+  return hash.hex();
+}
+
+std::string sha256_of_file(const Path& path) {
+  constexpr uint64_t kPiece = uint64_t{4} << 20;
+  const InputFile file = InputFile::open(path);
+  std::vector<std::byte> buffer(std::min(kPiece, file.size()));
+  Sha256 hash;
+  for (uint64_t offset = 0; offset < file.size(); offset += kPiece) {
+    const std::span piece(buffer.data(), std::min(kPiece, file.size() - offset));
+    file.read_at(offset, piece);
+    hash.update(piece);
+  }
   return hash.hex();
 }
 

@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "nibble/base/file.h"
+
 namespace nibble {
 
 class Xxh3 {
@@ -39,5 +41,7 @@ class Sha256 {
 
 std::string xxh3_hex(std::span<const std::byte> bytes);
 std::string sha256_hex(std::span<const std::byte> bytes);
+// Of a file's content, which is read in pieces.
+std::string sha256_of_file(const Path& path);
 
 }  // namespace nibble

@@ -47,9 +47,28 @@ Json read_config(const Path& path, Findings* findings) {
   return {};
 }
 
+// The first link with the name of weights that leads nowhere; "" if there is none.
+std::string dangling_weights(const Path& folder) {
+  std::string first;
+  std::error_code code;
+  for (std::filesystem::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
+    std::error_code ignored;
+    const std::string name = it->path().filename().string();
+    if (!is_weight_name(name) || !it->is_symlink(ignored) || it->exists(ignored)) continue;
+    if (first.empty() || name < first) first = name;
+  }
+  return first;
+}
+
 Error no_weights(const Path& path, const FolderFiles& files) {
   Error error("there are no weights here: no .safetensors and no single .gguf file");
   error.file(path.string());
+  if (const std::string link = dangling_weights(path); !link.empty()) {
+    std::error_code ignored;
+    return error.value("link", link)
+        .value("is_a_link_to", std::filesystem::read_symlink(path / link, ignored).string())
+        .way_out("fetch what the links lead to, or mount where that lies");
+  }
   if (!files.gguf.empty())
     return error.value("gguf_files", files.gguf.size())
         .way_out(fmt::format("name one file, such as `{}`", files.gguf[0]));

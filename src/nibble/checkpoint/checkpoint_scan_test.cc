@@ -192,6 +192,18 @@ TEST(CheckpointScan, MissingShardAndDanglingLink) {
   EXPECT_EQ(value_of(findings[0], "is_a_link_to"), "../blobs/12ab");
 }
 
+// As caches leave them whose blobs were cleaned away.
+TEST(CheckpointScan, LinksThatLeadNowhereAreNoWeights) {
+  const TempDir dir;
+  write_atomically(dir / "config.json", std::string_view("{}"));
+  std::filesystem::create_symlink("../blobs/12ab", dir / "model.safetensors");
+  Findings findings;
+  Checkpoint::scan(dir.path(), {}, &findings);
+  ASSERT_THAT(rules(findings), ElementsAre("no-weights"));
+  EXPECT_EQ(value_of(findings[0], "link"), "model.safetensors");
+  EXPECT_EQ(value_of(findings[0], "is_a_link_to"), "../blobs/12ab");
+}
+
 TEST(CheckpointScan, FilesThatTheIndexDoesNotNameAreWarnings) {
   const Folder folder;
   write_shard(folder / "consolidated.safetensors", {"a"});

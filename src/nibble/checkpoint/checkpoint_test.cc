@@ -158,6 +158,17 @@ TEST(Checkpoint, AbsentPathsNameTheNearest) {
   EXPECT_THAT(hub.what(), HasSubstr("does not download"));
 }
 
+TEST(Checkpoint, ALinkThatLeadsNowhereIsNamedAsOne) {
+  const TempDir dir;
+  std::filesystem::create_symlink("gone/model", dir / "link");
+  for (const char* name : {"link", "link/"}) {
+    const Error error = thrown_error([&] { Checkpoint::open(dir / name); });
+    EXPECT_EQ(error.message(), "this is a link, and what it leads to is not there");
+    EXPECT_EQ(value_of(error, "is_a_link_to"), "gone/model");
+    EXPECT_THAT(error.what(), Not(HasSubstr("did you mean")));
+  }
+}
+
 TEST(Checkpoint, ASingleFileWithTheConfigBesideIt) {
   const Folder folder;
   const Checkpoint checkpoint = Checkpoint::open(folder / shard_name(2, 2));

@@ -84,6 +84,14 @@ Error absent_path(const Path& path) {
   error.file(path.string());
   Path tidy = path.lexically_normal();
   if (!tidy.has_filename()) tidy = tidy.parent_path();  // a slash at the end
+  std::error_code no_link;
+  if (const Path target = std::filesystem::read_symlink(tidy, no_link); !no_link) {
+    return std::move(Error("this is a link, and what it leads to is not there")
+                         .file(path.string())
+                         .value("is_a_link_to", target.string())
+                         .way_out("fetch what it leads to, or mount where that lies")
+                         .way_out("name the file or folder itself"));
+  }
   const Path parent = tidy.parent_path().empty() ? Path(".") : tidy.parent_path();
   std::vector<std::string> siblings;
   std::error_code code;

@@ -38,7 +38,7 @@ Finding Matcher::finding(Severity severity, const char* rule, const NameGroup& g
     const Part& part = weights[static_cast<size_t>(at)].parts.front();
     result.file = checkpoint_.file_of(checkpoint_.tensors()[part.tensor]);
   } else {
-    result.file = checkpoint_.folder().string();
+    result.file = checkpoint_.path().string();  // a folder, or the one file
   }
   if (group.count > 1) result.values.emplace_back("count", std::to_string(group.count));
   return result;

@@ -172,6 +172,23 @@ TEST(Model, gguf_queries_and_keys_of_llama_lie_in_rotary_pairs) {
   EXPECT_EQ(loaded.weight("model.layers.0.self_attn.v_proj.weight").row_order, RowOrder::kPlain);
 }
 
+TEST(Model, what_a_gguf_lacks_is_said_of_the_file) {
+  const testing::TempDir dir;
+  std::string gguf = read_text(testing::golden_dir() / "models" / "llama_gguf" / "model.gguf", UINT64_MAX);
+  const size_t at = gguf.find("blk.0.attn_k.weight");
+  ASSERT_NE(at, std::string::npos);
+  gguf.replace(at, 12, "blk.0.attn_x");
+  write_atomically(dir / "other.gguf", gguf);
+  const Loaded loaded = load(dir / "other.gguf");
+  bool found = false;
+  for (const Finding& finding : loaded.findings) {
+    if (finding.rule != "empty-parameter") continue;
+    found = true;
+    EXPECT_EQ(finding.file, (dir / "other.gguf").string());
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(Model, gguf_experts_of_gpt_oss_are_stacks_of_one_projection) {
   const Loaded loaded = load(testing::golden_dir() / "models" / "gpt_oss_gguf" / "model.gguf");
   const std::string experts = "model.layers.1.mlp.experts.";

@@ -97,14 +97,38 @@ bool younger_than(const Checkpoint& source, const Path& manifest) {
                      [&](const StoredFile& file) { return file.mtime_ns > finished; });
 }
 
-// config.json and what else is made from the source's configuration.
-void check_side_texts(const std::vector<std::pair<std::string, std::string>>& texts, const Path& target) {
-  for (const auto& [name, text] : texts) {
+// The recorded hashes of the files beside the shards; of versions that did not record them there are none.
+std::map<std::string, std::string> recorded_hashes(const Json& manifest) {
+  std::map<std::string, std::string> hashes;
+  for (const Json& output : manifest.at("outputs")) hashes[output.at("file")] = output.at("sha256");
+  return hashes;
+}
+
+Error not_the_sources(const Path& path) {
+  return std::move(another("a file beside the target's weights is not what the source gives").file(path.string()));
+}
+
+std::vector<SideFile> check_beside(const Json& manifest, const Checkpoint& source, const std::vector<SideFile>& beside,
+                                   const Path& target) {
+  const auto recorded = recorded_hashes(manifest);
+  std::vector<SideFile> missing;
+  for (const SideFile& file : beside) {
     std::error_code ignored;
-    const Path path = target / name;
-    if (std::filesystem::exists(path, ignored) && read_text(path, uint64_t{1} << 30) == text) continue;
-    throw another("the target's configuration is not what the source's gives").file(path.string());
+    const Path path = target / file.name;
+    const bool is_there = std::filesystem::exists(path, ignored);
+    if (is_document(file.name) && is_there) continue;
+    const std::string sha256 = side_file_sha256(source, file);
+    // Written now, it would not be what the manifest says: the source has changed, or another version finished this.
+    const auto record = recorded.find(file.name);
+    if (record != recorded.end() && record->second != sha256 && !is_document(file.name))
+      throw not_the_sources(path).value("recorded_sha256", record->second).value("sha256", sha256);
+    if (!is_there) {
+      missing.push_back(file);
+    } else if (sha256_of_file(path) != sha256) {
+      throw not_the_sources(path).way_out("remove it: then the same command writes it again");
+    }
   }
+  return missing;
 }
 
 }  // namespace
@@ -121,18 +145,18 @@ Json finished_manifest(const Path& path) {
   }
 }
 
-void check_finished(const Json& manifest, const Json& recipe, const Checkpoint& source, const OutputPlan& plan,
-                    const std::vector<std::pair<std::string, std::string>>& side_texts, const Path& target) {
+std::vector<SideFile> check_finished(const Json& manifest, const Json& recipe, const Checkpoint& source,
+                                     const OutputPlan& plan, const std::vector<SideFile>& beside, const Path& target) {
   const Path path = target / kManifestName;
   try {
     check_recipe(manifest, recipe, path.string());
     check_outputs(plan, target);
     check_input_files(manifest, source);
     if (younger_than(source, path)) check_input_content(manifest, source);
+    return check_beside(manifest, source, beside, target);
   } catch (const Json::exception& error) {
     throw damaged_manifest(path, error.what());
   }
-  check_side_texts(side_texts, target);
 }
 
 }  // namespace nibble

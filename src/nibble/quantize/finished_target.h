@@ -2,11 +2,11 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "nibble/base/error.h"
 #include "nibble/quantize/output_plan.h"
+#include "nibble/quantize/side_files.h"
 
 namespace nibble {
 
@@ -14,9 +14,11 @@ namespace nibble {
 Json finished_manifest(const Path& path);
 Error damaged_manifest(const Path& path, const std::string& reason);
 
-// Throws if `manifest`, the target's, is of another recipe, contract version or source, or if its files are not all
-// there. The source's content is compared (which reads it once) only if one of its files is younger than the manifest.
-void check_finished(const Json& manifest, const Json& recipe, const Checkpoint& source, const OutputPlan& plan,
-                    const std::vector<std::pair<std::string, std::string>>& side_texts, const Path& target);
+// Throws if `manifest`, the target's, is of another recipe, contract version or source, if its shards are not all
+// there, or if what lies beside them is not what the source gives (`beside`: all that belongs there, the index with
+// it). The source's content is compared (which reads it once) only if one of its files is younger than the manifest.
+// Returns what is missing beside the shards, which can be written without them.
+std::vector<SideFile> check_finished(const Json& manifest, const Json& recipe, const Checkpoint& source,
+                                     const OutputPlan& plan, const std::vector<SideFile>& beside, const Path& target);
 
 }  // namespace nibble

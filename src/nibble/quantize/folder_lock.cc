@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "nibble/base/check.h"
 #include "nibble/base/error.h"
 #include "nibble/base/file_lock.h"
@@ -38,7 +40,8 @@ FolderLock::FolderLock(const Path& target) {
 FolderLock::~FolderLock() { ::close(fd_); }
 
 Presence::Presence(const Path& target) : path_(target / kJournalFolder / kPresenceFile) {
-  const auto file = open_locked(path_, LockKind::kShared, LockWait::kYes);
+  const auto file =
+      open_locked(path_, LockKind::kShared, LockWait::kYes, [&target] { make_folder(target / kJournalFolder); });
   NIBBLE_CHECK(file.has_value());
   fd_ = file->fd;
 }
@@ -59,11 +62,22 @@ Company Presence::company() {
 Presence::~Presence() { ::close(fd_); }
 
 void clear_journal_folder(const Path& target) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(target / kJournalFolder, ignored)) {
-    const Path name = entry.path().filename();
-    if (name != kLockFile && name != kPresenceFile) std::filesystem::remove_all(entry.path(), ignored);
+  std::error_code code;
+  for (std::filesystem::directory_iterator it(target / kJournalFolder, code), end; !code && it != end;
+       it.increment(code)) {
+    const Path name = it->path().filename();
+    std::error_code ignored;
+    if (name != kLockFile && name != kPresenceFile) std::filesystem::remove_all(it->path(), ignored);
   }
+}
+
+std::error_code remove_journal_folder(const Path& target) {
+  const Path folder = target / kJournalFolder;
+  clear_journal_folder(target);
+  for (const char* name : {kPresenceFile, kLockFile}) ::unlink((folder / name).c_str());
+  // Where it has gone another process removed it, and where it is not empty another one is in it.
+  if (::rmdir(folder.c_str()) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) return {};
+  return {errno, std::generic_category()};
 }
 
 }  // namespace nibble

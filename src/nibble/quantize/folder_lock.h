@@ -2,6 +2,8 @@
 // when a process ends, however it ends. Where the file system has no locks, nothing is known of others.
 #pragma once
 
+#include <system_error>
+
 #include "nibble/base/file.h"
 
 namespace nibble {
@@ -40,5 +42,9 @@ class Presence {
 
 // Removes what is in the journal's folder but the files that locks are held on.
 void clear_journal_folder(const Path& target);
+
+// Removes the journal's folder, under a FolderLock; that it has gone already is no error. The lock's file goes last:
+// who waits for it may then make folder and file again, and they stay.
+std::error_code remove_journal_folder(const Path& target);
 
 }  // namespace nibble

@@ -2,14 +2,21 @@
 #include "nibble/quantize/folder_lock.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include "nibble/base/error.h"
 #include "nibble/base/log.h"
 #include "nibble/base/syscalls.h"
+#include "nibble/quantize/journal.h"
 #include "nibble/quantize/quantize.h"
 #include "nibble/testing/faulty_syscalls.h"
 #include "nibble/testing/folder.h"
@@ -162,6 +169,62 @@ TEST_F(TwoProcesses, RestartIsRefusedWhileAnotherWorks) {
     EXPECT_FALSE(error.ways_out().empty());
   }
   EXPECT_TRUE(quantize(good).finished);
+  EXPECT_FALSE(exists(kJournalFolder));
+}
+
+// Workers that all find the last shard done: each takes the lock, removes what is there and lets the next one in, which
+// meanwhile makes the lock's file again.
+TEST_F(TwoProcesses, ManyMayFinishAtOnce) {
+  TinyCheckpoint::qwen3_moe().write(dir_ / "source");
+  const Checkpoint source = Checkpoint::open(dir_ / "source");
+  std::atomic<int> inside{0}, together{0}, failed{0};
+  const auto finish = [&] {
+    for (int round = 0; round < 300; ++round) {
+      try {
+        const FolderLock lock(dir_ / "target");
+        if (++inside > 1) ++together;
+        const Journal journal = Journal::open(dir_ / "target", Json(), source, {"model.safetensors"});
+        --inside;
+        journal.remove();
+      } catch (const Error& error) {
+        ++failed;
+        ADD_FAILURE() << error.what();
+      }
+    }
+  };
+  std::vector<std::thread> workers;
+  for (int w = 0; w < 4; ++w) workers.emplace_back(finish);
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(together, 0);
+  EXPECT_FALSE(exists(kJournalFolder));
+}
+
+// Where the file system has no locks, or between one's last step and another's first: what is to be removed goes by
+// itself.
+TEST_F(TwoProcesses, AnotherMayRemoveTheJournalMeanwhile) {
+  TinyCheckpoint::qwen3_moe().write(dir_ / "source");
+  const Checkpoint source = Checkpoint::open(dir_ / "source");
+  const Path folder = dir_ / "target" / kJournalFolder;
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) {
+      for (const char* name : {"lock", "present", "model.safetensors.json"}) ::unlink((folder / name).c_str());
+      ::rmdir(folder.c_str());  // while run.json is there it stays
+    }
+  });
+  for (int round = 0; round < 3000; ++round) {
+    std::filesystem::create_directories(folder);
+    try {
+      const Journal journal = Journal::open(dir_ / "target", Json(), source, {"model.safetensors"});
+      for (const char* name : {"lock", "present", "model.safetensors.json"}) std::ofstream(folder / name).put('x');
+      EXPECT_NO_THROW(journal.remove());
+    } catch (const Error&) {
+      // The folder went before run.json stood in it.
+    }
+  }
+  stop = true;
+  other.join();
   EXPECT_FALSE(exists(kJournalFolder));
 }
 

@@ -188,10 +188,8 @@ bool Journal::all_finished() const {
 void Journal::remove() const {
   std::error_code code;
   std::filesystem::remove(folder_ / kJournalState, code);
-  if (!code) std::filesystem::remove_all(folder_, code);
-  // Who waits for the lock makes its file again in the middle of this: then the folder is theirs to remove.
-  if (code && code != std::errc::directory_not_empty)
-    throw system_error("cannot remove the journal", folder_, code.value());
+  if (!code) code = remove_journal_folder(folder_.parent_path());
+  if (code) throw system_error("cannot remove the journal", folder_, code.value());
 }
 
 }  // namespace nibble

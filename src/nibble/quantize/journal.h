@@ -43,7 +43,7 @@ class Journal {
   // Of a finished shard; Error, after the last one, if they are not those that were recorded.
   void for_rows(size_t shard, const RowVisitor& visit) const;
   bool all_finished() const;
-  // Removes the journal's folder.
+  // Removes the journal's folder, under a FolderLock.
   void remove() const;
 
  private:

@@ -5,28 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "nibble/base/file.h"
 #include "nibble/base/hash.h"
 
 namespace nibble {
-namespace {
-
-std::string file_sha256(const Path& path) {
-  constexpr uint64_t kChunk = uint64_t{4} << 20;
-  const InputFile file = InputFile::open(path);
-  std::vector<std::byte> buffer(std::min(kChunk, file.size()));
-  Sha256 hash;
-  for (uint64_t offset = 0; offset < file.size(); offset += kChunk) {
-    const std::span piece(buffer.data(), std::min(kChunk, file.size() - offset));
-    file.read_at(offset, piece);
-    hash.update(piece);
-  }
-  return hash.hex();
-}
-
-}  // namespace
 
 Json tensor_row(const Checkpoint& source, const OutWeight& out, const QuantizeRequest& request, const OutResult& result,
                 const std::map<uint32_t, std::string>& hashes, const Model& model) {
@@ -67,7 +50,7 @@ std::string manifest_head(const Json& recipe, const Checkpoint& source, const st
   Json inputs = Json::array();
   for (const StoredFile& file : source.files()) {
     Json row{{"file", file.name}, {"bytes", file.bytes}};
-    if (sha256_inputs) row["sha256"] = file_sha256(source.folder() / file.name);
+    if (sha256_inputs) row["sha256"] = sha256_of_file(source.folder() / file.name);
     inputs.push_back(std::move(row));
   }
   head["inputs"] = std::move(inputs);
@@ -97,7 +80,7 @@ void ManifestWriter::commit() {
 }
 
 uint64_t record_bytes(const Checkpoint& source, const Model& model, const OutputPlan& plan,
-                      const QuantizeRequest& request, const Json& recipe) {
+                      const QuantizeRequest& request, const Json& recipe, const std::vector<std::string>& side_names) {
   constexpr uint64_t kRow = 250;    // keys, punctuation, role, action, format, rule and two numbers of full length
   constexpr uint64_t kInput = 40;   // quotes and 32 digits
   constexpr uint64_t kFile = 200;   // with 64 digits
@@ -118,6 +101,7 @@ uint64_t record_bytes(const Checkpoint& source, const Model& model, const Output
   uint64_t files = 0;
   for (const StoredFile& file : source.files()) files += kFile + file.name.size();
   for (const OutShard& shard : plan.shards) files += kFile + shard.file_name.size();
+  for (const std::string& name : side_names) files += kFile + name.size();
   return 2 * (rows + files + kHead + recipe.dump(2).size());
 }
 

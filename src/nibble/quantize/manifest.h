@@ -41,9 +41,10 @@ class ManifestWriter {
 };
 
 // What nibble.json and the journal (which holds the same rows until the end) will take at most, to within a few per
-// cent: for the question whether the disk has room, before anything is written.
+// cent: for the question whether the disk has room, before anything is written. `side_names`: of the files beside the
+// shards.
 uint64_t record_bytes(const Checkpoint& source, const Model& model, const OutputPlan& plan,
-                      const QuantizeRequest& request, const Json& recipe);
+                      const QuantizeRequest& request, const Json& recipe, const std::vector<std::string>& side_names);
 
 inline constexpr const char* kManifestName = "nibble.json";
 inline constexpr uint64_t kManifestLimit = uint64_t{4} << 30;  // more is none of ours

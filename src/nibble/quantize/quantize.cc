@@ -8,8 +8,11 @@
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 
 #include "nibble/base/error.h"
+#include "nibble/base/hash.h"
 #include "nibble/base/log.h"
 #include "nibble/base/peak_memory.h"
 #include "nibble/base/progress.h"
@@ -50,6 +53,15 @@ QuantizeRow row_of(const Json& tensor) {
   if (tensor.contains("note")) row.note = tensor.at("note");
   if (tensor.contains("changed_scales")) row.scale_changes = read_scale_changes(tensor, kManifestName);
   return row;
+}
+
+// Of a target whose weights are complete.
+std::string note_of_missing(const std::vector<SideFile>& missing) {
+  if (missing.empty()) return "the target is already complete; nothing was written";
+  std::vector<std::string> names;
+  for (const SideFile& file : missing) names.push_back(printable(file.name));
+  return fmt::format("the target's weights are already complete; what was missing beside them was written again: {}",
+                     fmt::join(names, ", "));
 }
 
 QuantizeRow planned_row(const OutWeight& out) {
@@ -150,8 +162,7 @@ class Run {
   // Under a FolderLock.
   bool tidied_if_complete() {
     if (!is_complete()) return false;
-    std::error_code ignored;
-    std::filesystem::remove_all(journal_folder(), ignored);  // of a run killed at its very end
+    remove_journal_folder(request_.target);  // of a run killed at its very end
     return true;
   }
 
@@ -161,21 +172,32 @@ class Run {
         !std::filesystem::exists(manifest_path(), ignored))
       return false;
     const Json manifest = finished_manifest(manifest_path());
-    check_finished(manifest, recipe_json(model_, plan_, request_), source_, plan_, texts_, request_.target);
+    const std::optional<std::string> index = output_index_text(plan_, source_);
+    std::vector<SideFile> beside = side_files(source_, texts_);
+    if (index) beside.push_back({kOutputIndexName, &*index});
+    const auto missing =
+        check_finished(manifest, recipe_json(model_, plan_, request_), source_, plan_, beside, request_.target);
+    for (const SideFile& file : missing) write_side_file(source_, file, request_.target);
     try {
       for (const auto& tensor : manifest.at("tensors")) result_.tensors.push_back(row_of(tensor));
     } catch (const Json::exception& error) {
       throw damaged_manifest(manifest_path(), error.what());
     }
-    result_.notes.emplace_back("the target is already complete; nothing was written");
+    result_.notes.push_back(note_of_missing(missing));
     log::info(result_.notes.back());
     result_.peak_rss_bytes = peak_memory_bytes();
     return true;
   }
 
+  std::vector<std::string> side_names() const {
+    std::vector<std::string> names{kOutputIndexName};
+    for (const SideFile& file : side_files(source_, texts_)) names.push_back(file.name);
+    return names;
+  }
+
   uint64_t bytes_beside_the_shards() const {
     return side_bytes(source_, texts_) + index_bytes(plan_, source_) +
-           record_bytes(source_, model_, plan_, request_, recipe_json(model_, plan_, request_));
+           record_bytes(source_, model_, plan_, request_, recipe_json(model_, plan_, request_), side_names());
   }
 
   // False if another worker has finished the target since this one looked: a new journal would begin it again.
@@ -263,7 +285,7 @@ class Run {
     for (const OutShard& shard : plan_.shards) {
       if (std::filesystem::exists(request_.target / shard.file_name, ignored)) return;
     }
-    std::filesystem::remove_all(journal_folder(), ignored);
+    remove_journal_folder(request_.target);
   }
 
   void record(size_t s, const ShardResult& result) const {
@@ -291,7 +313,7 @@ class Run {
     std::error_code ignored;
     const bool other_finished = !std::filesystem::exists(journal_folder() / kJournalState, ignored);
     if (other_finished) {
-      std::filesystem::remove_all(journal_folder(), ignored);
+      remove_journal_folder(request_.target);
     } else if (!journal_->all_finished()) {
       for (size_t s = 0; s < plan_.shards.size(); ++s) result_.shards_left += journal_->finished(s) ? 0u : 1u;
       result_.finished = result_.shards_left == 0;
@@ -309,22 +331,33 @@ class Run {
         .way_out("run the same command again");
   }
 
+  // What is recorded is what lies there.
+  OutputFileRecord written_file(const std::string& name) const {
+    const Path path = request_.target / name;
+    return {name, std::filesystem::file_size(path), sha256_of_file(path)};
+  }
+
   void write_end() {
     std::vector<OutputFileRecord> files;
     for (size_t s = 0; s < plan_.shards.size(); ++s) {
       ShardRecord record = finished_record(s);
       files.push_back({plan_.shards[s].file_name, record.bytes, std::move(record.sha256)});
     }
-    write_side_files(source_, texts_, request_.target);
-    ManifestWriter manifest(
-        manifest_path(), manifest_head(recipe_json(model_, plan_, request_), source_, files, request_.sha256_inputs));
-    // Makes room for the rows and the index of a large model.
+    for (const SideFile& file : side_files(source_, texts_)) {
+      write_side_file(source_, file, request_.target);
+      files.push_back(written_file(file.name));
+    }
+    const Json recipe = recipe_json(model_, plan_, request_);
+    // Makes room for the index and the rows of a large model.
     model_ = Model();
     give_back_freed_memory();
+    std::optional<std::string> index = output_index_text(plan_, source_);
+    if (index) files.push_back({kOutputIndexName, index->size(), sha256_hex(std::as_bytes(std::span(*index)))});
+    ManifestWriter manifest(manifest_path(), manifest_head(recipe, source_, files, request_.sha256_inputs));
     for_rows([&manifest](std::string_view row) { manifest.add(row); });
     manifest.commit();
-    if (const auto index = output_index_text(plan_, source_))
-      write_atomically(request_.target / kOutputIndexName, *index);
+    if (index) write_atomically(request_.target / kOutputIndexName, *index);
+    index.reset();
     result_.tensors.reserve(plan_.outs.size());
     plan_.outs = {};
     give_back_freed_memory();

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 #include "nibble/base/error.h"
+#include "nibble/base/hash.h"
 #include "nibble/base/strings.h"
 #include "nibble/checkpoint/conventions/rows.h"
 #include "nibble/checkpoint/shard_index.h"
@@ -73,6 +76,8 @@ std::vector<std::pair<std::string, std::string>> side_texts(const Checkpoint& so
     config = model.family->config_from_gguf(*source.gguf(), model.spec);
     texts = tokenizer_texts(*source.gguf(), source.path().string());
     if (!texts.empty()) tell_of_named_templates(*source.gguf());
+    // The file names no type of the whole: what is written decides.
+    set_dtype(&config, plan.model_dtype);
   }
   // A checkpoint without a configuration (a single file, an unknown model) gets one only if there is something to say.
   if (config.is_null() && plan.layout == nullptr) return texts;
@@ -142,13 +147,33 @@ uint64_t side_bytes(const Checkpoint& source, const std::vector<std::pair<std::s
   return bytes;
 }
 
-void write_side_files(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts,
-                      const Path& target) {
-  for (const auto& [name, text] : texts) write_atomically(target / name, text);
-  for (const Path& file : copied_companions(source, texts)) {
-    if (file.has_parent_path()) std::filesystem::create_directories(target / file.parent_path());
-    copy_atomically(source.folder() / file, target / file);
-  }
+std::vector<SideFile> side_files(const Checkpoint& source,
+                                 const std::vector<std::pair<std::string, std::string>>& texts) {
+  std::vector<SideFile> files;
+  for (const auto& [name, text] : texts) files.push_back({name, &text});
+  for (const Path& file : copied_companions(source, texts)) files.push_back({file.generic_string(), nullptr});
+  return files;
+}
+
+void write_side_file(const Checkpoint& source, const SideFile& file, const Path& target) {
+  if (file.text != nullptr) return write_atomically(target / file.name, *file.text);
+  const Path name = file.name;
+  if (name.has_parent_path()) std::filesystem::create_directories(target / name.parent_path());
+  copy_atomically(source.folder() / name, target / name);
+}
+
+std::string side_file_sha256(const Checkpoint& source, const SideFile& file) {
+  return file.text == nullptr ? sha256_of_file(source.folder() / file.name)
+                              : sha256_hex(std::as_bytes(std::span(*file.text)));
+}
+
+bool is_document(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kEndings = {".md",  ".png", ".jpg",  ".jpeg",
+                                                        ".gif", ".svg", ".webp", ".pdf"};
+  constexpr std::array<std::string_view, 4> kBeginnings = {"README", "LICENSE", "NOTICE", "USE_POLICY"};
+  const std::string_view base = name.substr(name.rfind('/') + 1);
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return ends_with(base, ending); }) ||
+         std::ranges::any_of(kBeginnings, [&](std::string_view beginning) { return starts_with(base, beginning); });
 }
 
 }  // namespace nibble

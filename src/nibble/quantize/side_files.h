@@ -27,13 +27,24 @@ inline constexpr const char* kOutputIndexName = "model.safetensors.index.json";
 std::vector<Path> copied_companions(const Checkpoint& source,
                                     const std::vector<std::pair<std::string, std::string>>& texts);
 
+// A file beside the shards.
+struct SideFile {
+  std::string name;                   // relative to the folder
+  const std::string* text = nullptr;  // null: it is a copy of the source's
+};
+// Texts and companions, in the order in which they are written and recorded; the index is not among them.
+std::vector<SideFile> side_files(const Checkpoint& source,
+                                 const std::vector<std::pair<std::string, std::string>>& texts);
+void write_side_file(const Checkpoint& source, const SideFile& file, const Path& target);
+std::string side_file_sha256(const Checkpoint& source, const SideFile& file);
+
+// What people write and edit for people (README.md, licences, pictures): no program reads it.
+bool is_document(std::string_view name);
+
 // "sub-folder original is not carried over: …", for those that are not.
 std::vector<std::string> left_folder_notes(const Checkpoint& source);
 
 // Bytes that texts and companions need on disk.
 uint64_t side_bytes(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts);
-
-void write_side_files(const Checkpoint& source, const std::vector<std::pair<std::string, std::string>>& texts,
-                      const Path& target);
 
 }  // namespace nibble

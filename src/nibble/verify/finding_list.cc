@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <iterator>
 
@@ -10,6 +11,9 @@
 
 namespace nibble {
 namespace {
+
+// Of parameters without a tensor (models/model.h).
+constexpr std::array<std::string_view, 2> kConsequences = {"empty-parameter", "tie-mismatch"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -21,8 +25,14 @@ std::string_view digits_at(std::string_view text, size_t at) {
   return text.substr(at, end - at);
 }
 
+int rank(const Finding& finding) {
+  if (finding.rule == kUnfinishedRule) return 0;
+  return std::ranges::find(kConsequences, finding.rule) == kConsequences.end() ? 1 : 2;
+}
+
 int compare(const Finding& a, const Finding& b) {
   if (a.severity != b.severity) return a.severity > b.severity ? -1 : 1;
+  if (rank(a) != rank(b)) return rank(a) < rank(b) ? -1 : 1;
   if (const int order = a.rule.compare(b.rule); order != 0) return order;
   if (const int order = compare_natural(a.file, b.file); order != 0) return order;
   if (const int order = compare_natural(a.tensor, b.tensor); order != 0) return order;

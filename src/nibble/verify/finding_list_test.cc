@@ -31,6 +31,17 @@ TEST(FindingList, ErrorsFirstThenRuleThenTensor) {
   EXPECT_EQ(findings[3].severity, Severity::kNote);
 }
 
+TEST(FindingList, CausesFirstAndConsequencesLast) {
+  Findings findings = {finding(Severity::kError, "empty-parameter", "1"),
+                       finding(Severity::kError, "missing-shard", "2"),
+                       finding(Severity::kError, "unfinished-run", "3"), finding(Severity::kNote, "a", "4")};
+  sort_and_group(&findings);
+  EXPECT_EQ(findings[0].rule, "unfinished-run");
+  EXPECT_EQ(findings[1].rule, "missing-shard");
+  EXPECT_EQ(findings[2].rule, "empty-parameter");
+  EXPECT_EQ(findings[3].severity, Severity::kNote);
+}
+
 TEST(FindingList, HalfAMillionFindingsBecomeTwentyOneLines) {
   Findings findings;
   for (int i = 0; i < 500'000; ++i) findings.push_back(finding(Severity::kError, "r", std::to_string(i)));

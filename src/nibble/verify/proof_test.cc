@@ -17,10 +17,13 @@ using namespace testing;  // NOLINT(google-build-using-namespace): helpers of te
 
 constexpr const char* kExperts = "*.mlp.experts.*.weight";
 
-// Experts two thousand times the size of everything else: as large as reciprocals of the scales would make them.
+// Experts four thousand times the size of everything else, as large as reciprocals of the scales would make them, with
+// one scale for a row: it has no neighbours that tell.
 TinyCheckpoint large() {
-  TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
-  for (const std::string& name : tiny.matching(kExperts)) tiny.scale_values(name, 2000);
+  TinyOptions options;
+  options.intermediate = options.hidden;
+  TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe(options);
+  for (const std::string& name : tiny.matching(kExperts)) tiny.scale_values(name, 4000);
   return tiny;
 }
 
@@ -77,7 +80,7 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  return {{"scale-direction", "int4-g32", large()},
+  return {{"scale-direction", "int4-g64", large()},
           {"scale-order", "mxfp4", one_large()},
           {"nibble-order", "int4-g32", exchanged()},
           {"code-encoding", "int4-g32", at_the_ends()}};

@@ -80,10 +80,14 @@ uint64_t count_zeros(const Format& format, const WeightStats& stats) {
 class BlockCounter {
  public:
   // `zero_scales`, `negative_scales`: whether any scale of the rows can be such.
-  BlockCounter(const EncodedMatrix& m, bool zero_scales, bool negative_scales, WeightStats* stats)
+  // `live_blocks`: their scales are to be looked at one by one. `first`: place of the rows in the weight.
+  BlockCounter(const EncodedMatrix& m, bool zero_scales, bool negative_scales, bool live_blocks, uint64_t first,
+               WeightStats* stats)
       : m_(m),
         stats_(stats),
         maxima_(m.format, m.cols),
+        holes_(m, first, &stats->holes),
+        live_blocks_(live_blocks),
         can_be_dead_(zero_scales && m.format.zero == ZeroPoint::kNone),
         can_be_negative_(negative_scales),
         extreme_(static_cast<uint8_t>(1U << (element_bits(m.format.element) - 1))) {
@@ -103,6 +107,7 @@ class BlockCounter {
       }
       add_block_row(begin / tall);
     }
+    holes_.end();
   }
 
  private:
@@ -117,11 +122,15 @@ class BlockCounter {
         ++stats_->negative_short_blocks;
     }
     stats_->blocks += block_row_.size();
+    holes_.row(scale_row, block_row_);
+    if (live_blocks_) add_live_blocks(m_, scale_row, block_row_, &stats_->extremes);
   }
 
   const EncodedMatrix& m_;
   WeightStats* stats_;
   BlockMaxima maxima_;
+  HoleFinder holes_;
+  bool live_blocks_;
   bool can_be_dead_;  // with zero points code 0 is no zero
   bool can_be_negative_;
   uint8_t extreme_;
@@ -152,8 +161,15 @@ void add_rows(const EncodedMatrix& rows, const RowPlace& place, WeightStats* sta
     const uint64_t scale_row = place.slice * format.scale_rows(place.slice_rows) + before;
     add_scales(rows.scales, format.scale, scale_row * format.scale_cols(rows.cols), &stats->scales);
   }
+  const uint64_t first = (place.slice * place.slice_rows + place.row_begin) * rows.cols;
+  stats->flat = flat_codes(rows);
+  add_zero_runs(rows.codes, element_bits(format.element), first, &stats->holes);
+  add_overflows(rows, first, &stats->extremes);
+  const bool far_apart = own_scales && !add_blocks(rows, stats->scales, &stats->extremes);
   if (!blocks_are_plain(rows)) return;
-  BlockCounter(rows, !own_scales || stats->scales.zeros > 0, !own_scales || stats->scales.negatives > 0, stats).run();
+  BlockCounter(rows, !own_scales || stats->scales.zeros > 0, !own_scales || stats->scales.negatives > 0, far_apart,
+               first, stats)
+      .run();
   if (format.zero != ZeroPoint::kCode) return;
   measure_shifts(rows, stats);
   add_zero_classes(rows, &stats->zero_classes);

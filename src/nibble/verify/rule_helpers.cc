@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "nibble/verify/code_stats.h"
@@ -54,6 +55,24 @@ double code_rms(const Format& format, const WeightStats& stats) {
     count += static_cast<double>(stats.code_histogram[c]);
   }
   return count == 0 ? 0 : std::sqrt(squares / count);
+}
+
+double correlation_z(const std::vector<double>& x, const std::vector<double>& y) {
+  const auto n = static_cast<double>(x.size());
+  double mx = 0;
+  double my = 0;
+  for (size_t i = 0; i < x.size(); ++i) mx += x[i] / n, my += y[i] / n;
+  double xy = 0;
+  double xx = 0;
+  double yy = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mx) * (y[i] - my);
+    xx += (x[i] - mx) * (x[i] - mx);
+    yy += (y[i] - my) * (y[i] - my);
+  }
+  if (n < 8 || xx == 0 || yy == 0) return 0;
+  const double r = std::clamp(xy / std::sqrt(xx * yy), -0.999999, 0.999999);
+  return std::atanh(r) * std::sqrt(n - 3);
 }
 
 }  // namespace nibble

@@ -34,4 +34,8 @@ inline bool is_proved(const VerifyContext& context, size_t weight) { return (*co
 // Root mean square of a weight's codes as numbers (scale 1, zero points taken off); 0 if none were read.
 double code_rms(const Format& format, const WeightStats& stats);
 
+// z value of the correlation between as many numbers on either side; 0 for fewer than eight, or if either are all
+// equal.
+double correlation_z(const std::vector<double>& x, const std::vector<double>& y);
+
 }  // namespace nibble

@@ -6,6 +6,8 @@
   ROW(kZeroScale)                \
   ROW(kCacheScale)               \
   ROW(kAllZero)                  \
+  ROW(kCodeHole)                 \
+  ROW(kScaleOutlier)             \
   ROW(kScaleDirection)           \
   ROW(kScaleOrder)               \
   ROW(kCodeEncoding)             \

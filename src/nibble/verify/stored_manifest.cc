@@ -7,6 +7,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/json.h"
+#include "nibble/base/strings.h"
 #include "nibble/checkpoint/json_scanner.h"
 
 namespace nibble {
@@ -72,9 +73,11 @@ bool is_sha256(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-bool is_bare(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
-         name.find('\0') == std::string::npos;
+// A file of the folder or of a folder in it, and not one outside.
+bool is_inside(const std::string& name) {
+  if (name.find('\0') != std::string::npos) return false;
+  return std::ranges::all_of(split(name, '/'),
+                             [](std::string_view part) { return !part.empty() && part != "." && part != ".."; });
 }
 
 // Row by row: half a million of them need no document tree.
@@ -144,7 +147,7 @@ class ManifestReader {
       }
       return true;
     });
-    if (!is_bare(file.file))
+    if (!is_inside(file.file))
       throw malformed(source_, "an entry of the manifest's outputs names no file of its folder")
           .value("output", file.file);
     if (!bytes) throw malformed(source_, "an entry of the manifest's outputs lacks `bytes`").value("output", file.file);

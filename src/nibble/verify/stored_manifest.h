@@ -16,7 +16,7 @@
 namespace nibble {
 
 struct RecordedFile {
-  std::string file;  // bare name
+  std::string file;  // relative to the folder, inside it
   uint64_t bytes = 0;
   std::string sha256;  // 64 hex digits, lower case
 };

@@ -6,6 +6,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/stopwatch.h"
+#include "nibble/quantize/journal.h"
 #include "nibble/verify/against.h"
 #include "nibble/verify/finding_list.h"
 #include "nibble/verify/proof.h"
@@ -71,6 +72,21 @@ void rederive_if_possible(const VerifyContext& context, const std::optional<Base
   report->rederived = rederive(context, &report->findings);
 }
 
+// What is missing is then not lost: it has not been made yet.
+void check_finished_run(const Checkpoint& checkpoint, Findings* findings) {
+  std::error_code ignored;
+  const Path state = checkpoint.folder() / kJournalFolder / kJournalState;
+  if (!std::filesystem::is_directory(checkpoint.path(), ignored) || !std::filesystem::exists(state, ignored)) return;
+  findings->push_back(
+      {Severity::kError,
+       std::string(kUnfinishedRule),
+       state.string(),
+       "",
+       "`nibble quantize` has not finished this folder: run the same command again, which goes on where "
+       "it stopped",
+       {}});
+}
+
 // A file without tensors is whole and valid, and still no checkpoint.
 void check_not_empty(const Checkpoint& checkpoint, Findings* findings) {
   // Where a file could not be read, that is what is wrong.
@@ -103,6 +119,7 @@ VerifyReport verify(const Path& path, const VerifyOptions& options) {
   Findings& findings = report.findings;
   const Checkpoint checkpoint = Checkpoint::scan(path, open_options(options), &findings);
   const std::string name = path.string();
+  check_finished_run(checkpoint, &findings);
   check_not_empty(checkpoint, &findings);
   Model model;
   guarded("bad-config", name, &findings, [&] { model = load_model(checkpoint, &findings); });

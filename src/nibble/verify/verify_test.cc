@@ -56,6 +56,33 @@ TEST(Verify, C51_missing_and_extra_files) {
   EXPECT_TRUE(names(report, "index-mismatch", "other.safetensors")) << text_of(report.findings);
 }
 
+// What a run of quantize has not made yet is not lost: that comes before all that is missing.
+TEST(Verify, AnUnfinishedRunIsNamedFirst) {
+  const TempDir dir;
+  TinyCheckpoint::qwen3_moe().write(dir / "m", 3);
+  std::filesystem::remove(dir / "m" / "model-00002-of-00003.safetensors");
+  std::filesystem::create_directory(dir / "m" / ".nibble");
+  write_atomically(dir / "m" / ".nibble/lock", std::string_view());
+  EXPECT_TRUE(of_rule(verify_quietly(dir / "m"), "unfinished-run").empty());  // a remnant
+  write_atomically(dir / "m" / ".nibble/run.json", std::string_view("{}"));
+  const VerifyReport report = verify_quietly(dir / "m");
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_EQ(report.findings[0].rule, "unfinished-run");
+  EXPECT_NE(report.findings[0].message.find("run the same command again"), std::string::npos);
+  EXPECT_TRUE(names(report, "missing-file", "model-00002-of-00003.safetensors"));
+}
+
+// A file that cannot be read explains the parameters that have no tensor, which come last.
+TEST(Verify, WhyAFileCannotBeReadComesFirst) {
+  const TempDir dir;
+  TinyCheckpoint::qwen3_moe().write(dir / "m", 2);
+  std::filesystem::resize_file(dir / "m" / "model-00001-of-00002.safetensors", 5);
+  const VerifyReport report = verify_quietly(dir / "m");
+  ASSERT_FALSE(of_rule(report, "empty-parameter").empty()) << text_of(report.findings);
+  EXPECT_TRUE(report.findings[0].file.ends_with("model-00001-of-00002.safetensors")) << text_of(report.findings);
+  EXPECT_NE(report.findings[0].rule, "empty-parameter");
+}
+
 TEST(Verify, AFileWithoutTensorsIsNoCheckpoint) {
   for (const bool config : {false, true}) {
     const TempDir dir;

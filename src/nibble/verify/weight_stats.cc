@@ -50,6 +50,8 @@ void merge(const WeightStats& from, WeightStats* to) {
   to->shift_squares += from.shift_squares;
   to->nonzero_mins += from.nonzero_mins;
   to->zero_classes.merge(from.zero_classes);
+  to->extremes.merge(from.extremes);
+  to->holes.merge(from.holes);
   to->nans += from.nans;
   to->infinities += from.infinities;
   keep_lowest(from.first_bad, &to->first_bad);
@@ -66,6 +68,7 @@ class Scanner {
     for (uint32_t w = 0; w < weights_.size(); ++w) {
       const uint64_t slices = has_slices(weights_[w]) ? weights_[w].slices() : 1;
       if (slices > 1) live_slices_[w].assign(slices, kUnseen);
+      if (!weights_[w].format.is_dense() && !weights_[w].opaque) flat_slices_[w].resize(slices);
     }
   }
 
@@ -114,15 +117,7 @@ class Scanner {
   }
 
   void hash(const ScanPiece& piece) {
-    const InputFile file = InputFile::open(checkpoint_.folder() / checkpoint_.files()[piece.file].name);
-    Sha256 sha;
-    std::vector<std::byte> buffer(uint64_t{4} << 20);
-    for (uint64_t at = 0; at < file.size(); at += buffer.size()) {
-      const std::span<std::byte> part(buffer.data(), std::min<uint64_t>(buffer.size(), file.size() - at));
-      file.read_at(at, part);
-      sha.update(part);
-    }
-    result_.sha256[piece.file] = sha.hex();
+    result_.sha256[piece.file] = sha256_of_file(checkpoint_.folder() / checkpoint_.files()[piece.file].name);
   }
 
   std::optional<TensorScale> read_rows_of(const ScanPiece& piece, WeightStats* part) const {
@@ -157,6 +152,8 @@ class Scanner {
     if (sums.first_bad) part->first_bad = *sums.first_bad + piece.begin * 8 / element_bits(weight.format.element);
     part->amax = sums.amax;
     part->sum_squares = sums.sum_squares;
+    const uint64_t bits = element_bits(weight.format.element);
+    add_zero_runs(bytes, bits, piece.begin * 8 / bits, &part->holes);
   }
 
   static ScaleStats* scales_for(PartKind part, WeightStats* stats) {
@@ -177,6 +174,10 @@ class Scanner {
         if (stats.second.size() <= piece.slice) stats.second.resize(piece.slice + 1, 1);
         stats.second[piece.slice] = second->value;
       }
+    }
+    if (piece.kind == ScanKind::kRows) {
+      std::vector<FlatState>& states = flat_slices_.at(piece.weight);
+      states[states.size() == 1 ? 0 : piece.slice].add(part.flat);
     }
     const auto slices = live_slices_.find(piece.weight);
     if (slices == live_slices_.end() || !part.scanned || weights_[piece.weight].opaque) return;
@@ -199,6 +200,7 @@ class Scanner {
   ScanResult result_;
   std::vector<double> squares_;  // by piece: added up in order at the end
   std::map<uint32_t, std::vector<uint8_t>> live_slices_;
+  std::map<uint32_t, std::vector<FlatState>> flat_slices_;
   std::array<std::mutex, 64> locks_;
   std::mutex failures_lock_;
   std::map<uint64_t, Finding> failures_;  // by piece
@@ -219,6 +221,13 @@ void Scanner::finish(bool quick) {
       if (slices[s] != kZero) continue;
       ++stats.zero_slices;
       if (!stats.first_zero_slice) stats.first_zero_slice = s;
+    }
+  }
+  for (const auto& [w, slices] : flat_slices_) {
+    WeightStats& stats = result_.weights[w];
+    for (uint64_t s = 0; s < slices.size(); ++s) {
+      if (!slices[s].is_unwritten()) continue;
+      if (stats.flat_slices++ == 0) stats.first_flat_slice = s, stats.flat_byte = slices[s].byte();
     }
   }
   if (!quick) return;

@@ -16,6 +16,8 @@
 #include "nibble/base/finding.h"
 #include "nibble/checkpoint/weight_table.h"
 #include "nibble/numerics/encoded.h"
+#include "nibble/verify/extreme_stats.h"
+#include "nibble/verify/hole_stats.h"
 #include "nibble/verify/zero_classes.h"
 
 namespace nibble {
@@ -59,11 +61,19 @@ struct WeightStats {
   uint64_t shift_squares = 0;
   uint64_t nonzero_mins = 0;
   ZeroClasses zero_classes;  // of 4-bit elements
+  ExtremeStats extremes;
+  // Slices in which all code bytes are one, although their blocks have different scales.
+  std::optional<FlatCodes> flat;  // of the rows of one piece
+  uint64_t flat_slices = 0;
+  std::optional<uint64_t> first_flat_slice;
+  std::byte flat_byte{};
 
   // ---- dense weights
   uint64_t nans = 0, infinities = 0;
   std::optional<uint64_t> first_bad;  // element index of the first NaN or infinity
   double amax = 0, sum_squares = 0;
+
+  HoleStats holes;
 
   // Slices of a stack in which every element that was looked at is zero.
   uint64_t zero_slices = 0;

@@ -1,5 +1,6 @@
 // Parameters that were never filled. A matrix of zeros is an error: a router of zeros routes uniformly and looks
-// healthy. A vector of zeros (a bias) is common and only noted.
+// healthy. A vector of zeros (a bias) is common and only noted. Codes that nobody wrote need not mean zero (in offset
+// binary they are the lowest of all): they are one byte throughout, and scales that differ say that the weights do not.
 #include <fmt/format.h>
 
 #include "nibble/verify/rule_helpers.h"
@@ -54,6 +55,31 @@ void check_slices(const VerifyContext& context, size_t w, Findings* findings) {
        {"first", std::to_string(*stats.first_zero_slice)}}));
 }
 
+void check_flat(const VerifyContext& context, size_t w, Findings* findings) {
+  const Weight& weight = context.model->table.weights()[w];
+  const WeightStats& stats = context.scan->weights[w];
+  if (stats.flat_slices == 0 || stats.zero_slices != 0 || is_proved(context, w)) return;
+  const unsigned byte = static_cast<uint8_t>(stats.flat_byte);
+  const std::string which = weight.slices() < 2 ? "the codes of the matrix"
+                                                : fmt::format(
+                                                      "the codes of {} of {} matrices of the stack, the first is "
+                                                      "number {},",
+                                                      stats.flat_slices, weight.slices(), *stats.first_flat_slice);
+  findings->push_back(part_finding(
+      context, w, PartKind::kCodes, stats.sampled ? Severity::kWarning : Severity::kError, kName,
+      stats.sampled
+          ? fmt::format("all codes that were sampled are the byte 0x{:02X} under scales that differ: verify without "
+                        "--quick to be sure",
+                        byte)
+          : fmt::format("{} are the byte 0x{:02X} throughout, under scales that differ: they were never written. Take "
+                        "them from the source again",
+                        which, byte),
+      {{"byte", fmt::format("0x{:02X}", byte)},
+       {"flat", std::to_string(stats.flat_slices)},
+       {"matrices", std::to_string(weight.slices())},
+       {"first", std::to_string(*stats.first_flat_slice)}}));
+}
+
 void check(const VerifyContext& context, Findings* findings) {
   const auto& weights = context.model->table.weights();
   for (size_t w = 0; w < weights.size(); ++w) {
@@ -62,12 +88,14 @@ void check(const VerifyContext& context, Findings* findings) {
       findings->push_back(zero_finding(context, w));
     } else {
       check_slices(context, w, findings);
+      check_flat(context, w, findings);
     }
   }
 }
 
 }  // namespace
 
-extern const Rule kAllZero = {kName, "matrices (error) and vectors (note) of nothing but zeros", check};
+extern const Rule kAllZero = {kName, "matrices (error) and vectors (note) of nothing but zeros; codes never written",
+                              check};
 
 }  // namespace nibble

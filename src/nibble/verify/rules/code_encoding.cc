@@ -49,6 +49,8 @@ Shape shape_of(const WeightStats& stats) {
 
 // One step, give or take what the mean of real weights does.
 bool is_one_step(double shift) { return std::fabs(shift) > 0.9 && std::fabs(shift) < 1.1; }
+// A mean that is not zero, with zero points that are right or off by one.
+bool may_hide_a_step(double shift) { return std::fabs(shift) > 0.35; }
 
 // With zero points: mean distance of a block's mean code from its zero point, if all blocks agree on it. Zero points
 // that have nothing to do with the codes scatter by several steps.
@@ -109,9 +111,33 @@ Finding flipped_finding(const VerifyContext& context, size_t w, ZeroReading read
       {{"flipped", what}, {"zero_points_at_ends_percent", fmt::format("{:.2f}", ends)}});
 }
 
+// Weights whose codes lie beside their zero points by a part of a step, or several.
+struct Shifted {
+  uint64_t count = 0;
+  size_t first = 0;
+  double steps = 0;
+
+  void add(size_t weight, double shift) {
+    if (count++ == 0) first = weight, steps = shift;
+  }
+};
+
+void note_shifted(const VerifyContext& context, const Shifted& shifted, Findings* findings) {
+  if (shifted.count == 0) return;
+  findings->push_back(part_finding(
+      context, shifted.first, PartKind::kZeros, Severity::kNote, kName,
+      fmt::format(
+          "the codes of {} weights (this is the first) lie {:+.2f} steps beside their zero points on average: "
+          "the weights' mean is not zero, and whether the zero points are off by one as well cannot be decided. "
+          "`nibble verify --against BASE` tells",
+          shifted.count, shifted.steps),
+      {{"weights", std::to_string(shifted.count)}, {"steps", fmt::format("{:.3f}", shifted.steps)}}));
+}
+
 void check(const VerifyContext& context, Findings* findings) {
   const auto& weights = context.model->table.weights();
   uint64_t undecided = 0;
+  Shifted shifted;
   for (size_t w = 0; w < weights.size(); ++w) {
     const WeightStats& stats = context.scan->weights[w];
     const Format& format = weights[w].format;
@@ -126,7 +152,11 @@ void check(const VerifyContext& context, Findings* findings) {
       } else if (reading != ZeroReading::kRight) {
         findings->push_back(flipped_finding(context, w, reading));
       }
-      if (shift && is_one_step(*shift)) findings->push_back(offset_finding(context, w, *shift, true));
+      if (shift && is_one_step(*shift)) {
+        findings->push_back(offset_finding(context, w, *shift, true));
+      } else if (shift && reading == ZeroReading::kRight && may_hide_a_step(*shift)) {
+        shifted.add(w, *shift);
+      }
     } else if (shape.is_flipped_bell()) {
       findings->push_back(encoding_finding(context, w, shape));
     } else if (shape.middle < 1.2 * shape.ends) {
@@ -135,6 +165,7 @@ void check(const VerifyContext& context, Findings* findings) {
       findings->push_back(offset_finding(context, w, shape.mean - 8, false));
     }
   }
+  note_shifted(context, shifted, findings);
   if (undecided == 0) return;
   findings->push_back({Severity::kNote,
                        std::string(kName),

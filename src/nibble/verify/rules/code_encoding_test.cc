@@ -98,6 +98,29 @@ TEST(CodeEncoding, ZeroPointOffByOne) {
   EXPECT_EQ(found[0].tensor, name);
 }
 
+// Half a step is the weights' own mean, or that of weights of mean zero under zero points of another version.
+TEST(CodeEncoding, AStepThatTheMeanMayHideIsNoted) {
+  for (const bool shifted_zeros : {false, true}) {
+    TinyCheckpoint tiny = wider();
+    const std::string name = "model.layers.0.mlp.experts.2.down_proj.weight";
+    std::vector<float> values = tiny.values(name);
+    for (float& value : values) value += 0.008f;  // of steps of 0.015
+    tiny.set_values(name, values);
+    tiny.quantize(kLayout, "int4-g32-asym");
+    if (shifted_zeros) {
+      for (std::byte& b : tiny.at(name + "_zero_point").data) {
+        const auto low = static_cast<uint8_t>((static_cast<uint8_t>(b) & 15) - 1) & 15;
+        const auto high = static_cast<uint8_t>((static_cast<uint8_t>(b) >> 4) - 1) & 15;
+        b = static_cast<std::byte>(low | high << 4);
+      }
+    }
+    const Findings found = of_rule(verify_tiny(tiny), "code-encoding");
+    ASSERT_EQ(found.size(), 1u) << text_of(found);
+    EXPECT_EQ(found[0].severity, Severity::kNote);
+    EXPECT_NEAR(std::stod(value_of(found[0], "steps")), shifted_zeros ? 1.5 : 0.5, 0.2);
+  }
+}
+
 TEST(CodeEncoding, ZeroPointsThatHaveNothingToDoWithTheCodesDecideNothing) {
   TinyCheckpoint tiny = wider();
   tiny.quantize(kLayout, "int4-g32-asym");

@@ -1,5 +1,5 @@
 // What `nibble.json` records against what is there: size and SHA-256 of every output file, format of every tensor.
-// Without the file there is nothing to compare: a note.
+// Documents (README.md) may be edited: a note. Without the manifest there is nothing to compare: a note.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,18 +8,22 @@
 #include "nibble/base/error.h"
 #include "nibble/base/hash.h"
 #include "nibble/base/strings.h"
+#include "nibble/quantize/side_files.h"
 #include "nibble/verify/rule_helpers.h"
 
 namespace nibble {
 namespace {
 
 constexpr std::string_view kName = "manifest-hash";
-constexpr uint64_t kSideFileLimit = uint64_t{1} << 30;  // configuration and tokenizer: hashed here, whole
 
 Finding file_finding(const VerifyContext& context, const RecordedFile& record, std::string message,
                      FindingValues values) {
-  return {Severity::kError,   std::string(kName), (context.checkpoint->folder() / record.file).string(), "",
-          std::move(message), std::move(values)};
+  return {is_document(record.file) ? Severity::kNote : Severity::kError,
+          std::string(kName),
+          (context.checkpoint->folder() / record.file).string(),
+          "",
+          std::move(message),
+          std::move(values)};
 }
 
 // The hash if it was (or can be) computed; "" in a quick run over weights.
@@ -31,8 +35,7 @@ std::string hash_of(const VerifyContext& context, const RecordedFile& record, co
     const auto index = static_cast<size_t>(found - files.begin());
     return index < context.scan->sha256.size() ? context.scan->sha256[index] : "";
   }
-  const std::string text = read_text(path, kSideFileLimit);
-  return sha256_hex(std::as_bytes(std::span(text)));
+  return sha256_of_file(path);  // configuration and tokenizer
 }
 
 void check_file(const VerifyContext& context, const RecordedFile& record, uint64_t* unhashed, Findings* findings) {

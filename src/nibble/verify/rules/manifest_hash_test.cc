@@ -4,7 +4,8 @@
 #include <cstring>
 
 #include "nibble/base/hash.h"
-#include "nibble/verify/verify_for_test.h"
+#include "nibble/base/log.h"
+#include "nibble/verify/rederive_for_test.h"
 
 namespace nibble {
 namespace {
@@ -126,6 +127,39 @@ TEST_F(ManifestHash, MissingFileAndMalformedManifest) {
   const Findings found = errors();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_TRUE(found[0].file.ends_with("nibble.json"));
+}
+
+// What quantize writes beside the weights counts as much as these: who loads them goes by it.
+TEST(ManifestOfQuantize, EveryFileThatAProgramReadsIsCompared) {
+  log::set_level(log::Level::kOff);
+  const TempDir dir;
+  TinyCheckpoint::qwen3_moe().write(dir / "source");
+  const std::vector<std::string> companions = {"tokenizer.json", "chat_template.jinja", "original/params.json",
+                                               "README.md"};
+  std::filesystem::create_directories(dir / "source/original");
+  for (const std::string& name : companions) write_atomically(dir / "source" / name, "{}" + name);
+  QuantizeRequest request = request_for(dir / "source", dir / "target", "nvfp4");
+  request.layout = "modelopt";
+  request.shard_bytes = 60'000;
+  quantize(request);
+  EXPECT_TRUE(of_rule(verify_quietly(dir / "target"), "manifest-hash").empty());
+  std::vector<std::string> names = companions;
+  names.insert(names.end(), {"config.json", "hf_quant_config.json", "model.safetensors.index.json"});
+  for (const std::string& name : names) {
+    const std::string content = read_text(dir / "target" / name, 1 << 20);
+    const auto severity = name == "README.md" ? Severity::kNote : Severity::kError;
+    for (const bool there : {true, false}) {
+      if (there) write_atomically(dir / "target" / name, content + " ");
+      if (!there) std::filesystem::remove(dir / "target" / name);
+      const VerifyReport report = verify_quietly(dir / "target");
+      const Findings found = of_rule(report, "manifest-hash");
+      ASSERT_EQ(found.size(), 1u) << name << text_of(report.findings);
+      EXPECT_EQ(found[0].severity, severity) << name;
+      EXPECT_TRUE(found[0].file.ends_with(name)) << found[0].file;
+      EXPECT_EQ(report.ok, name == "README.md") << name << text_of(report.findings);
+    }
+    write_atomically(dir / "target" / name, content);
+  }
 }
 
 }  // namespace

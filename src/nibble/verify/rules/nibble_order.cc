@@ -4,7 +4,10 @@
 //
 // Swapping the codes of every byte keeps the mean of a pair of columns and flips the sign of its difference. So the
 // correlation of pair means gives the sign of the relation, that of pair differences the order: equal signs, right
-// order. Where neither is significant the files cannot decide it, and one note says so.
+// order. A difference within a pair knows nothing of how sizes change over the channels, and means do: where large and
+// small channels lie in regions of their own, all of them may follow one relation and neighbours the opposite one. The
+// sign is therefore that of differences of neighbouring pairs, which see as little of regions, and that of the means
+// has to agree. Where it does not, or nothing is significant, the files cannot decide it, and one note says so.
 #include <fmt/format.h>
 
 #include <array>
@@ -120,39 +123,34 @@ void check_with_base(const VerifyContext& context, Findings* findings) {
 
 // ---- without BASE
 
-// z values of the two correlations between logarithms of column norms: positive and negative by sign.
+// z values of correlations between logarithms of column norms: positive and negative by sign.
 struct PairTest {
-  double means = 0, differences = 0;
+  double means = 0;        // of pairs
+  double steps = 0;        // from the mean of a pair to that of its neighbour, each pair in one step
+  double differences = 0;  // within pairs
+
+  // How sure the sign of the relation is; 0 if two ways to see it disagree.
+  double sign() const {
+    if (means * steps <= 0) return 0;
+    return std::copysign(std::min(std::fabs(means), std::fabs(steps)), means);
+  }
 };
 
-double z_of(const std::vector<double>& x, const std::vector<double>& y) {
-  const auto n = static_cast<double>(x.size());
-  double mx = 0;
-  double my = 0;
-  for (size_t i = 0; i < x.size(); ++i) mx += x[i] / n, my += y[i] / n;
-  double xy = 0;
-  double xx = 0;
-  double yy = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mx) * (y[i] - my);
-    xx += (x[i] - mx) * (x[i] - mx);
-    yy += (y[i] - my) * (y[i] - my);
-  }
-  if (n < 8 || xx == 0 || yy == 0) return 0;
-  const double r = std::clamp(xy / std::sqrt(xx * yy), -0.999999, 0.999999);
-  return std::atanh(r) * std::sqrt(n - 3);
-}
+struct PairNorms {
+  std::vector<double> means, steps, differences;
 
-PairTest pair_test(const std::vector<double>& own, const std::vector<double>& other) {
-  std::array<std::vector<double>, 2> means;
-  std::array<std::vector<double>, 2> differences;
-  for (size_t c = 0; c + 1 < own.size(); c += 2) {
-    means[0].push_back(own[c] + own[c + 1]);
-    means[1].push_back(other[c] + other[c + 1]);
-    differences[0].push_back(own[c] - own[c + 1]);
-    differences[1].push_back(other[c] - other[c + 1]);
+  explicit PairNorms(const std::vector<double>& logs) {
+    for (size_t c = 0; c + 1 < logs.size(); c += 2) {
+      means.push_back(logs[c] + logs[c + 1]);
+      differences.push_back(logs[c] - logs[c + 1]);
+    }
+    for (size_t p = 0; p + 1 < means.size(); p += 2) steps.push_back(means[p + 1] - means[p]);
   }
-  return {z_of(means[0], means[1]), z_of(differences[0], differences[1])};
+};
+
+PairTest pair_test(const PairNorms& own, const PairNorms& other) {
+  return {correlation_z(own.means, other.means), correlation_z(own.steps, other.steps),
+          correlation_z(own.differences, other.differences)};
 }
 
 void add_squares(const std::vector<float>& rows, std::vector<double>* squares) {
@@ -198,6 +196,7 @@ class ChannelTest {
     double sum = 0;
     double tested = 0;
     bool told = false;
+    const Layer* first = nullptr;
     const size_t step = std::max<size_t>(layers_.size() / kLayers, 1);
     size_t index = 0;
     for (const auto& [layer, members] : layers_) {
@@ -206,6 +205,7 @@ class ChannelTest {
       if (z == 0) continue;
       sum += z;
       ++tested;
+      if (first == nullptr) first = &members;
       if (z < -kSure) {
         report(layer, members, z);
         told = true;
@@ -213,7 +213,7 @@ class ChannelTest {
     }
     const double pooled = tested == 0 ? 0 : sum / std::sqrt(tested);
     if (told || pooled > kSure || !any_packed_) return;
-    if (pooled < -kSure) return report(-1, layers_.begin()->second, pooled);
+    if (pooled < -kSure) return report(-1, *first, pooled);
     findings_->push_back(
         {Severity::kNote,
          std::string(kName),
@@ -267,21 +267,20 @@ class ChannelTest {
       const auto part = norms_of(layer.packed[i], kRows);
       for (size_t c = 0; c < squares.size(); ++c) squares[c] += part[c];
     }
-    const auto own = log_norms(squares);
+    const PairNorms own(log_norms(squares));
     PairTest best;
     std::vector<size_t> references = layer.references;
     references.insert(references.end(), shared_.begin(), shared_.end());
     for (const size_t reference : references) {
-      const PairTest result = pair_test(own, log_norms(norms_of(reference, 1024)));
-      if (std::fabs(result.means) > std::fabs(best.means)) best = result;
+      const PairTest result = pair_test(own, PairNorms(log_norms(norms_of(reference, 1024))));
+      if (std::fabs(result.sign()) > std::fabs(best.sign())) best = result;
     }
-    return std::fabs(best.means) < kSigned ? 0 : std::copysign(1.0, best.means) * best.differences;
+    return std::fabs(best.sign()) < kSigned ? 0 : std::copysign(1.0, best.sign()) * best.differences;
   }
 
   void report(int32_t layer, const Layer& members, double z) {
-    const size_t w = members.packed.empty() ? 0 : members.packed.front();
     findings_->push_back(part_finding(
-        context_, w, PartKind::kCodes, Severity::kError, kName,
+        context_, members.packed.front(), PartKind::kCodes, Severity::kError, kName,
         fmt::format(
             "{}: the two codes of a byte are swapped: column norms follow those of the unquantized tensors on the "
             "same channels only if they are exchanged in pairs (z {:.1f}). Swap them, or declare the layout they "

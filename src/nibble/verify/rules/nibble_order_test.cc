@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "nibble/base/rng.h"
 #include "nibble/verify/verify_for_test.h"
@@ -64,35 +65,91 @@ TEST(NibbleOrder, WithoutStructureOneNoteSaysThatItCannotBeDecided) {
   EXPECT_EQ(found[0].severity, Severity::kNote);
 }
 
-// Channels of different size, as trained models have them: the norm makes large what the weights keep small.
-TinyCheckpoint with_channels() {
-  TinyOptions options;
-  options.hidden = 128;
-  options.layers = 4;
+using Sizes = std::vector<float>;  // by channel
+
+// Experts and the norm before them with factors for their channels.
+TinyCheckpoint with_channels(const TinyOptions& options, const Sizes& of_weights, const Sizes& of_norms) {
   TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe(options);
-  std::vector<float> size(options.hidden);
-  for (size_t c = 0; c < size.size(); ++c) size[c] = static_cast<float>(std::exp(0.5 * random_normal(9, c)));
   for (const std::string& name : tiny.matching("model.layers.*")) {
     std::vector<float> values = tiny.values(name);
     if (name.ends_with("post_attention_layernorm.weight")) {
-      for (size_t i = 0; i < values.size(); ++i) values[i] /= size[i];
+      for (size_t i = 0; i < values.size(); ++i) values[i] *= of_norms[i];
     } else if (name.ends_with("gate_proj.weight") || name.ends_with("up_proj.weight")) {
-      for (size_t i = 0; i < values.size(); ++i) values[i] *= size[i % size.size()];
+      for (size_t i = 0; i < values.size(); ++i) values[i] *= of_weights[i % of_weights.size()];
     }
     tiny.set_values(name, values);
   }
   return tiny;
 }
 
+// Channels of different size, as trained models have them: the norm makes large what the weights keep small.
+TinyCheckpoint with_opposite_channels(double deviation) {
+  TinyOptions options;
+  options.hidden = 128;
+  options.layers = 4;
+  Sizes weights, norms;
+  for (size_t c = 0; c < options.hidden; ++c) {
+    weights.push_back(static_cast<float>(std::exp(deviation * random_normal(9, c))));
+    norms.push_back(1 / weights.back());
+  }
+  return with_channels(options, weights, norms);
+}
+
+void swap_all_nibbles(TinyCheckpoint& tiny) {
+  for (const std::string& name : tiny.matching("*weight_packed")) swap_nibbles(tiny.at(name));
+}
+
 TEST(NibbleOrder, ColumnNormsDecideWithoutABase) {
-  TinyCheckpoint tiny = with_channels();
+  TinyCheckpoint tiny = with_opposite_channels(0.5);
   tiny.quantize(kLayout, "int4-g32");
   EXPECT_TRUE(of_rule(verify_tiny(tiny), "nibble-order").empty());
-  for (const std::string& name : tiny.matching("*weight_packed")) swap_nibbles(tiny.at(name));
+  swap_all_nibbles(tiny);
   const VerifyReport report = verify_tiny(tiny);
   const Findings found = of_rule(report, "nibble-order");
   ASSERT_FALSE(found.empty()) << text_of(report.findings);
   for (const Finding& finding : found) EXPECT_EQ(finding.severity, Severity::kError) << text_of(finding);
+}
+
+// No layer alone is sure, all together are: the error names a weight that has two codes in a byte.
+TEST(NibbleOrder, LayersTogetherDecide) {
+  TinyCheckpoint tiny = with_opposite_channels(0.048);
+  tiny.quantize(kLayout, "int4-g32");
+  swap_all_nibbles(tiny);
+  const VerifyReport report = verify_tiny(tiny);
+  const Findings found = of_rule(report, "nibble-order");
+  ASSERT_EQ(found.size(), 1u) << text_of(report.findings);
+  EXPECT_EQ(found[0].severity, Severity::kError);
+  EXPECT_EQ(value_of(found[0], "layer"), "-1");
+  EXPECT_TRUE(found[0].tensor.starts_with("model.layers.0.mlp.experts.") && found[0].tensor.ends_with("weight_packed"))
+      << found[0].tensor;
+}
+
+// Regions of large and of small channels, in norms and weights alike, and in each the opposite relation between
+// neighbours: what all channels follow says nothing of them, and neither order is proved.
+TEST(NibbleOrder, ATrendOverTheChannelsIsNoProof) {
+  TinyOptions options;
+  options.hidden = 256;
+  const auto steps = [](size_t c) { return c < 128 ? 2.0 : 0.5; };
+  const auto waves = [](size_t c) { return std::exp(std::sin(static_cast<double>(c) * M_PI / 128)); };
+  for (const auto& trend : {std::function<double(size_t)>(steps), std::function<double(size_t)>(waves)}) {
+    Sizes weights, norms;
+    for (size_t c = 0; c < options.hidden; ++c) {
+      const double own = std::exp(0.35 * random_normal(3, c));
+      weights.push_back(static_cast<float>(trend(c) / own));
+      norms.push_back(static_cast<float>(trend(c) * own));
+    }
+    TinyCheckpoint tiny = with_channels(options, weights, norms);
+    for (const char* format : {"int4-g32", "mxfp4", "nvfp4"}) {
+      TinyCheckpoint packed = tiny;
+      packed.quantize(kLayout, format);
+      for (const char* order : {"right", "swapped"}) {
+        const Findings found = of_rule(verify_tiny(packed), "nibble-order");
+        ASSERT_EQ(found.size(), 1u) << format << " " << order;
+        EXPECT_EQ(found[0].severity, Severity::kNote) << format << " " << order << text_of(found);
+        swap_all_nibbles(packed);
+      }
+    }
+  }
 }
 
 }  // namespace

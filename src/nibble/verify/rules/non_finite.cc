@@ -2,9 +2,11 @@
 // passes it NaN, so all of these are errors. Scales below zero are legal where the rule is to make the extreme of a
 // block the one code that has no opposite (GGUF's containers, and some quantizers of offset codes): then every block
 // that is not zero reaches it, those under a negative scale without exception. With zero points or minima no rule gives
-// one: there a scale is a part of the distance between the ends of its block.
+// one: there a scale is a part of the distance between the ends of its block. Codes and scales that are numbers can
+// still have products that are none, in float32 or in the 16 bits that engines compute with.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <unordered_map>
@@ -140,6 +142,21 @@ void check_second(const VerifyContext& context, size_t w, const WeightStats& sta
   }
 }
 
+void check_products(const VerifyContext& context, size_t w, const WeightStats& stats, Findings* findings) {
+  // A scale of zero that is divided by is another rule's.
+  if (stats.extremes.overflows == 0 || std::ranges::find(stats.second, 0.0f) != stats.second.end()) return;
+  const uint64_t first = stats.extremes.first_overflow.value_or(0);
+  findings->push_back(part_finding(
+      context, w, PartKind::kScales, Severity::kError, kName,
+      fmt::format("{} of {} weights, the first is element {}, are beyond what 16 bits hold (3.39e38): code times scale "
+                  "is infinite. {}",
+                  stats.extremes.overflows, stats.elements, first, kWayOut),
+      {{"overflows", std::to_string(stats.extremes.overflows)},
+       {"elements", std::to_string(stats.elements)},
+       {"first", std::to_string(first)},
+       {"largest_scale", short_number(stats.scales.max)}}));
+}
+
 void check(const VerifyContext& context, Findings* findings) {
   const auto& weights = context.model->table.weights();
   const MeantSigns meant(context);
@@ -150,17 +167,20 @@ void check(const VerifyContext& context, Findings* findings) {
       check_dense(context, w, stats, findings);
       continue;
     }
+    const size_t before = findings->size();
     check_codes(context, w, stats, findings);
     ScaleStats scales = stats.scales;
     if (scales.negatives != 0 && scales.nans + scales.infinities == 0 && meant.contains(w)) scales.negatives = 0;
     check_scales(context, w, PartKind::kScales, scales, "scales", findings);
     check_scales(context, w, PartKind::kInputScale, stats.input_scales, "activation scales", findings);
     check_second(context, w, stats, findings);
+    if (findings->size() == before) check_products(context, w, stats, findings);  // else it is said already
   }
 }
 
 }  // namespace
 
-extern const Rule kNonFinite = {kName, "NaN and infinity in weights, codes and scales; negative scales", check};
+extern const Rule kNonFinite = {kName, "NaN and infinity in weights, codes, scales and their products; negative scales",
+                                check};
 
 }  // namespace nibble

@@ -220,5 +220,52 @@ TEST(NonFinite, SecondLevelScale) {
   }
 }
 
+// Scales that are numbers, and codes that are numbers: what they make together is none.
+TEST(NonFinite, ProductsThatNothingHolds) {
+  struct Case {
+    const char *layout, *format, *scale;
+    float value;   // of the first scale
+    uint8_t byte;  // the same where scales are bytes
+  };
+  const std::vector<Case> cases = {
+      {kLayout, "int4-g32", "weight_scale", 3e38f, 0},   {kLayout, "int4-g32-asym", "weight_scale", 3e38f, 0},
+      {kLayout, "fp8-tensor", "weight_scale", 3e38f, 0}, {"deepseek", "fp8-block", "weight_scale_inv", 3e38f, 0},
+      {"modelopt", "nvfp4", "weight_scale_2", 3e38f, 0}, {kLayout, "nvfp4", "weight_global_scale", 1e-38f, 0},
+      {kLayout, "mxfp4", "weight_scale", 0, 254},        {kLayout, "mxfp8", "weight_scale", 0, 254}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(std::string(one.layout) + " " + one.format);
+    TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+    tiny.quantize(one.layout, one.format);
+    EXPECT_TRUE(of_rule(verify_tiny(tiny), "non-finite").empty());
+    const std::string name = kUp + one.scale;
+    if (one.byte != 0) {
+      tiny.at(name).data[0] = static_cast<std::byte>(one.byte);
+    } else {
+      set_float(tiny.at(name), 0, one.value);
+    }
+    const VerifyReport report = verify_tiny(tiny);
+    const Findings found = of_rule(report, "non-finite");
+    ASSERT_EQ(found.size(), 1u) << text_of(report.findings);
+    EXPECT_EQ(found[0].severity, Severity::kError);
+    EXPECT_NE(value_of(found[0], "overflows"), "") << text_of(found);
+    EXPECT_TRUE(found[0].tensor.starts_with(kUp)) << found[0].tensor;
+  }
+}
+
+// The products are counted as decoding makes them.
+TEST(NonFinite, ProductsAreCountedElementByElement) {
+  TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe();
+  tiny.quantize(kLayout, "mxfp4");
+  auto& scales = tiny.at(kUp + "weight_scale").data;
+  auto& codes = tiny.at(kUp + "weight_packed").data;
+  scales[5] = std::byte{253};                                // 2^126: times 3 it is 2.55e38, times 4 it is 2^128
+  std::fill_n(codes.begin() + 5 * 16, 16, std::byte{0x15});  // 3 and 0.5
+  codes[5 * 16 + 4] = std::byte{0x6E};                       // -4 and 4
+  EXPECT_EQ(value_of(of_rule(verify_tiny(tiny), "non-finite").at(0), "overflows"), "2");
+  EXPECT_EQ(value_of(of_rule(verify_tiny(tiny), "non-finite").at(0), "first"), std::to_string(5 * 32 + 8));
+  codes[5 * 16 + 4] = std::byte{0x15};
+  EXPECT_TRUE(of_rule(verify_tiny(tiny), "non-finite").empty());
+}
+
 }  // namespace
 }  // namespace nibble

@@ -52,7 +52,7 @@ struct Tally {
   uint64_t full = 0, blocks = 0;  // blocks of zeros are left out
   uint64_t tops = 0, below = 0;   // elements with the top code, and in the octave below it
   double elements = 0;            // in those blocks
-  double spread = 1;              // largest over smallest scale of one kind of weight with tiles for blocks
+  double spread = 1;              // largest over smallest scale of one kind of weight of a layer, with tiles for blocks
   size_t first = 0, weights = 0;
 
   void add(const Tally& other) {
@@ -66,14 +66,34 @@ struct Tally {
   }
 };
 
-Tally tally_of(const WeightStats& stats, const Format& format, size_t weight) {
+// May its tiles be expected to have one bound, if any? Of what is fused each part may have its own, and what is unknown
+// may be fused.
+bool has_one_bound(const Format& format, const ParamSpec& param) {
+  if (format.block_rows <= 1) return false;
+  switch (param.projection) {
+    case Projection::kGate:
+    case Projection::kUp:
+    case Projection::kDown:
+    case Projection::kQ:
+    case Projection::kK:
+    case Projection::kV:
+    case Projection::kO:
+    case Projection::kQa:
+    case Projection::kQb: return true;
+    default: return false;
+  }
+}
+
+Tally tally_of(const VerifyContext& context, size_t weight) {
+  const WeightStats& stats = context.scan->weights[weight];
+  const Format& format = context.model->table.weights()[weight].format;
   const TopCodes codes = top_codes(format.element);
   const auto& histogram = stats.code_histogram;
   const size_t half = histogram.size() / 2;
   Tally tally;
   tally.first = weight;
   tally.weights = 1;
-  if (format.block_rows > 1) tally.spread = stats.scales.max / stats.scales.min;
+  if (has_one_bound(format, context.model->params[weight])) tally.spread = stats.scales.max / stats.scales.min;
   tally.full = stats.block_max_histogram[codes.top];
   tally.blocks = stats.blocks - stats.block_max_histogram[0];
   for (size_t c = codes.octave; c <= codes.top; ++c)
@@ -111,8 +131,8 @@ Verdict judge(const Tally& tally, Element element, uint64_t cases) {
   // Sparse weights of few values (one-hot rows) also have few top codes in many blocks; but nothing just below.
   const bool falls_off = tally.below >= tally.tops;
   const double missed = static_cast<double>(tally.blocks - tally.full);
-  // Maxima of one kind of weight over octaves that all lie at one place of theirs: a bound that does that would have to
-  // change by powers of two from tile to tile (rows may have such bounds).
+  // Maxima of one kind of weight in one layer over octaves that all lie at one place of theirs: a bound that does that
+  // would have to change by powers of two from tile to tile (rows, kinds and layers may have such bounds).
   if (falls_off && element_bits(element) == 8 && tally.spread >= 4) return Verdict::kProved;
   const double misses = demand.misses + std::log(static_cast<double>(cases)) + 4 * missed;
   return falls_off && expected_misses(tally) >= misses ? Verdict::kProved : Verdict::kUndecided;
@@ -168,21 +188,22 @@ void check(const VerifyContext& context, Findings* findings) {
   const auto& weights = context.model->table.weights();
   // Weights that prove nothing alone are judged together: with too few blocks, or undecided.
   std::map<Element, Tally> small, undecided;
-  // Scales by kind of weight: good kinds may have a bound each, which lie at one place of different octaves.
-  std::map<std::tuple<bool, Element, Projection>, Range> ranges;
+  // Scales by layer and kind of weight: good ones may have a bound each, which lie at one place of different octaves.
+  std::map<std::tuple<bool, Element, int32_t, Projection>, Range> ranges;
   uint64_t cases = 0;
   for (size_t w = 0; w < weights.size(); ++w) cases += can_judge(context, w) ? 1u : 0u;
   for (size_t w = 0; w < weights.size(); ++w) {
     if (!can_judge(context, w)) continue;
     const Element element = weights[w].format.element;
-    const Tally tally = tally_of(context.scan->weights[w], weights[w].format, w);
+    const Tally tally = tally_of(context, w);
     const Verdict verdict = judge(tally, element, cases);
     if (verdict == Verdict::kProved) findings->push_back(order_finding(context, tally, element));
     const bool few = tally.blocks < demand_for(element).blocks;
     if (verdict == Verdict::kUndecided) undecided[element].add(tally);
     if (few) small[element].add(tally);
-    if (weights[w].format.block_rows > 1 && (few || verdict == Verdict::kUndecided))
-      ranges[{few, element, context.model->params[w].projection}].add(context.scan->weights[w].scales);
+    const ParamSpec& param = context.model->params[w];
+    if (has_one_bound(weights[w].format, param) && (few || verdict == Verdict::kUndecided))
+      ranges[{few, element, param.layer, param.projection}].add(context.scan->weights[w].scales);
   }
   for (const auto& [kind, range] : ranges) {
     Tally& joined = std::get<0>(kind) ? small[std::get<1>(kind)] : undecided[std::get<1>(kind)];

@@ -174,20 +174,22 @@ TEST(ScaleOrder, BoundsOfSeveralSizesAreNoFault) {
   TinyOptions options;
   options.hidden = 256;
   options.intermediate = 128;
-  for (const bool by_row : {false, true}) {
+  for (const std::string_view by : {"projection", "row", "layer"}) {
     TinyCheckpoint tiny = TinyCheckpoint::qwen3_moe(options);
     uint64_t index = 0;
     for (const std::string& name : tiny.matching("*.mlp.experts.*")) {
       std::vector<float> values = tiny.values(name);
       const size_t cols = tiny.at(name).shape[1];
       for (size_t i = 0; i < values.size(); ++i) {
-        const bool large = by_row ? i / cols % 2 == 0 : name.ends_with("down_proj.weight");
+        const bool large = by == "row"     ? i / cols % 2 == 0
+                           : by == "layer" ? name.starts_with("model.layers.0.")
+                                           : name.ends_with("down_proj.weight");
         values[i] = static_cast<float>((2 * random_uniform(7, index++) - 1) * 1.74 * (large ? 0x1p-3 : 0x1p-6));
       }
       tiny.set_values(name, values);
     }
     for (const char* format : {"fp8-block", "fp8-channel"}) {
-      SCOPED_TRACE(std::string(format) + (by_row ? " by row" : " by projection"));
+      SCOPED_TRACE(std::string(format).append(" by ").append(by));
       const TempDir dir;
       tiny.write(dir / "source");
       QuantizeRequest request = request_for(dir / "source", dir / "target", format);
