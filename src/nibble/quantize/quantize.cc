@@ -59,6 +59,7 @@ QuantizeRow row_of(const Json& tensor) {
 std::string note_of_missing(const std::vector<SideFile>& missing) {
   if (missing.empty()) return "the target is already complete; nothing was written";
   std::vector<std::string> names;
+  names.reserve(missing.size());
   for (const SideFile& file : missing) names.push_back(printable(file.name));
   return fmt::format("the target's weights are already complete; what was missing beside them was written again: {}",
                      fmt::join(names, ", "));
@@ -162,7 +163,7 @@ class Run {
   // Under a FolderLock.
   bool tidied_if_complete() {
     if (!is_complete()) return false;
-    remove_journal_folder(request_.target);  // of a run killed at its very end
+    static_cast<void>(remove_journal_folder(request_.target));  // of a run killed at its very end
     return true;
   }
 
@@ -285,7 +286,7 @@ class Run {
     for (const OutShard& shard : plan_.shards) {
       if (std::filesystem::exists(request_.target / shard.file_name, ignored)) return;
     }
-    remove_journal_folder(request_.target);
+    static_cast<void>(remove_journal_folder(request_.target));
   }
 
   void record(size_t s, const ShardResult& result) const {
@@ -313,7 +314,7 @@ class Run {
     std::error_code ignored;
     const bool other_finished = !std::filesystem::exists(journal_folder() / kJournalState, ignored);
     if (other_finished) {
-      remove_journal_folder(request_.target);
+      static_cast<void>(remove_journal_folder(request_.target));
     } else if (!journal_->all_finished()) {
       for (size_t s = 0; s < plan_.shards.size(); ++s) result_.shards_left += journal_->finished(s) ? 0u : 1u;
       result_.finished = result_.shards_left == 0;

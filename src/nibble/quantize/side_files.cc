@@ -150,6 +150,7 @@ uint64_t side_bytes(const Checkpoint& source, const std::vector<std::pair<std::s
 std::vector<SideFile> side_files(const Checkpoint& source,
                                  const std::vector<std::pair<std::string, std::string>>& texts) {
   std::vector<SideFile> files;
+  files.reserve(texts.size());
   for (const auto& [name, text] : texts) files.push_back({name, &text});
   for (const Path& file : copied_companions(source, texts)) files.push_back({file.generic_string(), nullptr});
   return files;
