@@ -150,6 +150,12 @@ class Run {
 
   Path journal_folder() const { return request_.target / kJournalFolder; }
 
+  // A folder that stays does no harm, and the next run on this target tries again.
+  void try_to_remove_journal_folder() const {
+    const std::error_code code = remove_journal_folder(request_.target);
+    if (code) log::warning(fmt::format("{} could not be removed: {}", journal_folder().string(), code.message()));
+  }
+
   // A finished target of the same recipe and inputs is left alone. Where there is a journal's folder somebody may have
   // it in hand (--restart begins with what is finished), so that it is judged under the lock.
   bool already_done() {
@@ -163,7 +169,7 @@ class Run {
   // Under a FolderLock.
   bool tidied_if_complete() {
     if (!is_complete()) return false;
-    static_cast<void>(remove_journal_folder(request_.target));  // of a run killed at its very end
+    try_to_remove_journal_folder();  // of a run killed at its very end
     return true;
   }
 
@@ -286,7 +292,7 @@ class Run {
     for (const OutShard& shard : plan_.shards) {
       if (std::filesystem::exists(request_.target / shard.file_name, ignored)) return;
     }
-    static_cast<void>(remove_journal_folder(request_.target));
+    try_to_remove_journal_folder();
   }
 
   void record(size_t s, const ShardResult& result) const {
@@ -314,7 +320,7 @@ class Run {
     std::error_code ignored;
     const bool other_finished = !std::filesystem::exists(journal_folder() / kJournalState, ignored);
     if (other_finished) {
-      static_cast<void>(remove_journal_folder(request_.target));
+      try_to_remove_journal_folder();
     } else if (!journal_->all_finished()) {
       for (size_t s = 0; s < plan_.shards.size(); ++s) result_.shards_left += journal_->finished(s) ? 0u : 1u;
       result_.finished = result_.shards_left == 0;
