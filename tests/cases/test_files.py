@@ -31,7 +31,7 @@ class Files(CaseTest):
             tensors[name] = ("U8", [rows, cols // 2], rng.randbytes(rows * cols // 2))
             tensors[module + ".weight_scale"] = ("F8_E4M3", [rows, cols // 16], b"\x38" * (rows * cols // 16))
             tensors[module + ".weight_scale_2"] = ("F32", [], pack_f32([0.01]))
-        config["quantization_config"] = {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": [
+        config["quantization_config"] = {"quant_method": "modelopt", "quant_algo": "W4A16_NVFP4", "ignore": [
             "lm_head", *("model.layers.0.mlp.experts.%d.*" % e for e in listed)]}
         return write_folder(self.dir / ("kept%d_listed%d" % (len(kept), len(listed))), tensors, config)
 

@@ -8,6 +8,7 @@
 #include "nibble/base/checked_math.h"
 #include "nibble/base/strings.h"
 #include "nibble/checkpoint/conventions/compressed_tensors_config.h"
+#include "nibble/checkpoint/conventions/stored_formats.h"
 
 namespace nibble {
 namespace {
@@ -68,6 +69,30 @@ bool meet(std::string_view target, std::string_view module) {
 }
 
 }  // namespace
+
+const Json* quantization_settings(const Checkpoint& checkpoint) {
+  const Json& config = checkpoint.config();
+  for (const char* key : {"quantization_config", "compression_config"}) {
+    if (const Json* found = json_member(config, key)) return found;
+  }
+  const Json* inner = json_member(config, "text_config");
+  return inner == nullptr ? nullptr : json_member(*inner, "quantization_config");
+}
+
+bool is_quantized_by(const Weight& weight, std::string_view method) {
+  if (weight.opaque || weight.format.is_dense()) return false;
+  const auto methods = weight.convention->methods();
+  return std::ranges::find(methods, method) != methods.end();
+}
+
+bool reads_alike(const Format& declared, const Weight& weight) {
+  const Format& stored = weight.format;
+  const bool both_float = is_float_scale(declared.scale) && is_float_scale(stored.scale);
+  return declared.element == stored.element && (declared.scale == stored.scale || both_float) &&
+         declared.two_level == stored.two_level &&
+         declared.scale_rows(weight.rows()) == stored.scale_rows(weight.rows()) &&
+         declared.scale_cols(weight.cols()) == stored.scale_cols(weight.cols());
+}
 
 DeclaredScheme declared_scheme(const Json& settings) {
   DeclaredScheme scheme;

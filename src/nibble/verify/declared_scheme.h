@@ -15,6 +15,13 @@
 
 namespace nibble {
 
+// The settings in config.json; null where there are none.
+const Json* quantization_settings(const Checkpoint& checkpoint);
+// Is the weight decoded, quantized, and in a layout that `method` (quant_method, lower case) means?
+bool is_quantized_by(const Weight& weight, std::string_view method);
+// Do loaders that go by the one format read the weight right: the same codes, kind of scales and number of them?
+bool reads_alike(const Format& declared, const Weight& weight);
+
 // A set is empty if some group leaves it open.
 struct DeclaredScheme {
   std::set<std::string> formats, types, bits, strategies, symmetric, targets;

@@ -19,6 +19,7 @@
   ROW(kParallelCut)              \
   ROW(kConfigContradiction)      \
   ROW(kConfigScheme)             \
+  ROW(kInputScale)               \
   ROW(kManifestHash)             \
   ROW(kAgainst)
 

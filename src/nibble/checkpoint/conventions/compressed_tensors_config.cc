@@ -7,16 +7,13 @@
 
 #include "nibble/base/check.h"
 #include "nibble/base/strings.h"
+#include "nibble/checkpoint/conventions/stored_formats.h"
 
 namespace nibble {
 namespace {
 
 // The library's release whose layout is written.
 constexpr const char* kLayoutVersion = "0.20.1";
-
-bool is_float_scale(ScaleType type) {
-  return type == ScaleType::kF32 || type == ScaleType::kBF16 || type == ScaleType::kF16;
-}
 
 const char* strategy_of(const Format& format) {
   if (format.two_level) return "tensor_group";

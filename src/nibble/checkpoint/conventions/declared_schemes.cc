@@ -136,6 +136,10 @@ Format eight_bit_format(const QuantHints& hints) {
   return fp8_format({0, 0}, ScaleType::kF32);
 }
 
+bool leaves_blocks_open(const QuantHints& hints) {
+  return hints.method == "fp8" && hints.block_rows == 0 && hints.algorithm.empty() && hints.store_dtype.empty();
+}
+
 std::optional<Format> expert_format(const QuantHints& hints) {
   if (!hints.store_dtype.empty()) {
     if (hints.store_dtype != "mxfp4") throw unknown_setting(hints.source, "store_dtype", hints.store_dtype);

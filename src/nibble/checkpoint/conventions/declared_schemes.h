@@ -21,6 +21,9 @@ Format algorithm_format(const std::string& algorithm, std::optional<int64_t> gro
                         const std::string& source);
 // quant_method "fp8" and "mxfp8": matrices that nothing else is said of.
 Format eight_bit_format(const QuantHints& hints);
+// Does a configuration in FP8 say nothing of blocks, so that loaders choose? Releases that name their experts' type
+// leave the size out, and their loaders know it.
+bool leaves_blocks_open(const QuantHints& hints);
 // `expert_dtype` and `store_dtype`; nullopt: routed experts are stored as the others.
 std::optional<Format> expert_format(const QuantHints& hints);
 // GPTQ and AWQ.

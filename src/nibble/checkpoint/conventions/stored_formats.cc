@@ -28,6 +28,10 @@ std::string byte_name(Element element, const ScaleGrid& grid, ScaleType scale) {
 
 }  // namespace
 
+bool is_float_scale(ScaleType type) {
+  return type == ScaleType::kF32 || type == ScaleType::kBF16 || type == ScaleType::kF16;
+}
+
 Format int_format(uint64_t bits, uint64_t group, ScaleType scale, bool zeros) {
   const Element element = bits == 4 ? Element::kInt4 : Element::kInt8;
   return {.name = fmt::format("int{}-{}{}", bits, group_name(group), zeros ? "-asym" : ""),

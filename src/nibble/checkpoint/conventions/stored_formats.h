@@ -14,6 +14,8 @@ struct ScaleGrid {
   uint64_t block_rows = 1, block_cols = 0;
 };
 
+// Floating-point numbers, of whatever width.
+bool is_float_scale(ScaleType type);
 // 4- or 8-bit integers, offset binary, along rows in groups of `group` columns (0: whole rows).
 Format int_format(uint64_t bits, uint64_t group, ScaleType scale, bool zeros);
 // The low `bits` bits of an offset-binary zero point as the canonical arrays have it: 0..15, or a signed byte.

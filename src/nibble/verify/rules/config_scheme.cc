@@ -11,7 +11,10 @@
 #include <optional>
 #include <set>
 
+#include "nibble/base/error.h"
 #include "nibble/base/strings.h"
+#include "nibble/checkpoint/conventions/declared_formats.h"
+#include "nibble/checkpoint/conventions/declared_schemes.h"
 #include "nibble/checkpoint/declared_sizes.h"
 #include "nibble/checkpoint/json_scanner.h"
 #include "nibble/verify/code_stats.h"
@@ -31,16 +34,6 @@ std::string lower_text(const Json& object, const char* key) {
   return text;
 }
 
-// The settings in config.json; null where there are none.
-const Json* settings_of(const Checkpoint& checkpoint) {
-  const Json& config = checkpoint.config();
-  for (const char* key : {"quantization_config", "compression_config"}) {
-    if (const Json* found = json_member(config, key)) return found;
-  }
-  const Json* inner = json_member(config, "text_config");
-  return inner == nullptr ? nullptr : json_member(*inner, "quantization_config");
-}
-
 class SchemeCheck {
  public:
   SchemeCheck(const VerifyContext& context, Findings* findings)
@@ -54,12 +47,32 @@ class SchemeCheck {
   }
 
   void run() {
-    const Json* settings = settings_of(*context_.checkpoint);
+    const Json* settings = quantization_settings(*context_.checkpoint);
     if (settings == nullptr) return;
     if (method_ == "compressed-tensors")
       compressed_tensors(declared_scheme(*settings));
     else
       eight_bit_floats(*settings);
+  }
+
+  // What ModelOpt's algorithm, or that of a layer, makes of a weight against what is stored. Its loaders choose by the
+  // name alone.
+  void algorithms() {
+    if (method_ != "modelopt") return;
+    const Checkpoint& checkpoint = *context_.checkpoint;
+    std::optional<DeclaredFormats> declared;
+    try {
+      declared.emplace(checkpoint.config(), "config.json", checkpoint.side_config(), checkpoint.side_config_name());
+    } catch (const Error&) {
+      return;  // settings that are not understood say nothing
+    }
+    for_each([&](size_t w) {
+      const Weight& weight = weights_[w];
+      const auto format = declared->of(without_suffix(weight.name, ".weight"));
+      if (!format || reads_alike(*format, weight)) return false;
+      report(w, "quant_algo", format->name, weight.format.name);
+      return true;
+    });
   }
 
  private:
@@ -69,9 +82,7 @@ class SchemeCheck {
   template <typename Visit>
   void for_each(const Visit& visit) const {
     for (size_t w = 0; w < weights_.size(); ++w) {
-      if (weights_[w].opaque || weights_[w].format.is_dense()) continue;
-      const auto methods = weights_[w].convention->methods();
-      if (std::ranges::find(methods, method_) != methods.end() && visit(w)) return;
+      if (is_quantized_by(weights_[w], method_) && visit(w)) return;
     }
   }
 
@@ -162,6 +173,27 @@ class SchemeCheck {
     return format.element == Element::kE4M3 || format.element == Element::kE5M2;
   }
 
+  // Some loaders take 128 x 128 where nothing is said, others one scale for the matrix.
+  void unsaid_blocks() {
+    for_each([&](size_t w) {
+      const Format& format = weights_[w].format;
+      if (!is_eight_bit_float(format) ||
+          format.scale_rows(weights_[w].rows()) * format.scale_cols(weights_[w].cols()) == 1)
+        return false;
+      findings_->push_back(weight_finding(
+          context_, w, Severity::kWarning, kName,
+          "the configuration does not declare `weight_block_size`, and the weight has a scale for each block: some "
+          "loaders take one size for granted, others one scale for the matrix. Declare it, or copy config.json again",
+          {{"key", "weight_block_size"},
+           {"declared", "missing"},
+           {"stored", format.name},
+           {"scales",
+            fmt::format("[{}, {}]", format.scale_rows(weights_[w].rows()), format.scale_cols(weights_[w].cols()))},
+           {"config", context_.model->table.hints().source}}));
+      return true;
+    });
+  }
+
   void eight_bit_floats(const Json& settings) {
     Texts kinds;
     const std::string declared = lower_text(settings, "fmt");
@@ -173,6 +205,7 @@ class SchemeCheck {
       return Texts{weight.format.element == Element::kE4M3 ? "e4m3" : "e5m2"};
     });
     if (!blocks_.empty()) blocks("weight_block_size");
+    if (blocks_.empty() && leaves_blocks_open(context_.model->table.hints())) unsaid_blocks();
     if (lower_text(settings, "scale_fmt") == "ue8m0") powers_of_two();
   }
 
@@ -229,7 +262,9 @@ void check_layers(const VerifyContext& context, Findings* findings) {
 
 void check(const VerifyContext& context, Findings* findings) {
   if (context.checkpoint->container() == Container::kGguf) return;
-  SchemeCheck(context, findings).run();
+  SchemeCheck check(context, findings);
+  check.run();
+  check.algorithms();
   check_layers(context, findings);
 }
 

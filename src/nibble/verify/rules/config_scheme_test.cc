@@ -2,6 +2,10 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "nibble/verify/verify_for_test.h"
 
@@ -116,6 +120,75 @@ TEST(ConfigScheme, BlocksOfAnotherSizeThanTheScales) {
       for (const Finding& finding : found)
         EXPECT_EQ(value_of(finding, "key"), groups ? "block_structure" : "weight_block_size");
     }
+  }
+}
+
+Findings of_modelopt(TinyCheckpoint tiny, Json settings) {
+  settings["quant_method"] = "modelopt";
+  tiny.config()["quantization_config"] = std::move(settings);
+  return of_rule(verify_tiny(tiny), "config-scheme");
+}
+
+// Loaders of ModelOpt's exports choose what they read by the algorithm's name alone.
+TEST(ConfigScheme, AnAlgorithmOtherThanWhatIsStored) {
+  TinyCheckpoint pairs = TinyCheckpoint::qwen3_moe();
+  pairs.quantize("modelopt", "nvfp4");
+  TinyCheckpoint bytes = TinyCheckpoint::qwen3_moe();
+  bytes.quantize("compressed-tensors", "fp8-tensor");
+  TinyCheckpoint rows = TinyCheckpoint::qwen3_moe();
+  rows.quantize("compressed-tensors", "fp8-channel");
+  const Json experts = Json::object({{"quant_algo", "FP8"}});
+  const Json mixed = {{"quant_algo", "MIXED_PRECISION"},
+                      {"quantized_layers", {{"model.layers.0.mlp.experts", experts}}}};
+  const std::vector<std::tuple<TinyCheckpoint*, Json, std::string, std::string>> cases = {
+      {&pairs, {{"quant_algo", "FP8"}}, "fp8-tensor", "nvfp4"},
+      {&pairs, {{"quant_algo", "W4A8_MXFP4_FP8"}}, "mxfp4", "nvfp4"},
+      {&pairs, mixed, "fp8-tensor", "nvfp4"},
+      {&bytes, {{"quant_algo", "W4A16_NVFP4"}}, "nvfp4", "fp8-tensor"},
+      {&bytes, {{"quant_algo", "FP8_PER_CHANNEL_PER_TOKEN"}}, "fp8-channel", "fp8-tensor"},
+      {&bytes, {{"quant_algo", "MXFP8"}}, "mxfp8", "fp8-tensor"},
+      {&rows, {{"quant_algo", "FP8"}}, "fp8-tensor", "fp8-channel"}};
+  for (const auto& [tiny, settings, declared, stored] : cases) {
+    SCOPED_TRACE(settings.dump());
+    const Findings found = of_modelopt(*tiny, settings);
+    ASSERT_EQ(found.size(), 1u) << text_of(found);
+    EXPECT_EQ(found[0].severity, Severity::kError);
+    EXPECT_EQ(value_of(found[0], "key"), "quant_algo");
+    EXPECT_EQ(value_of(found[0], "declared"), declared);
+    EXPECT_EQ(value_of(found[0], "stored"), stored);
+  }
+}
+
+TEST(ConfigScheme, AlgorithmsThatFitAndThoseNotKnown) {
+  TinyCheckpoint pairs = TinyCheckpoint::qwen3_moe();
+  pairs.quantize("modelopt", "nvfp4");
+  TinyCheckpoint bytes = TinyCheckpoint::qwen3_moe();
+  bytes.quantize("compressed-tensors", "fp8-tensor");
+  for (const char* algorithm : {"NVFP4", "W4A16_NVFP4", "W4A8_NVFP4_FP8", "SOMETHING_NEW"})
+    EXPECT_TRUE(of_modelopt(pairs, {{"quant_algo", algorithm}}).empty()) << algorithm;
+  EXPECT_TRUE(of_modelopt(bytes, {{"quant_algo", "FP8"}}).empty());
+  const Json experts = Json::object({{"quant_algo", "NVFP4"}});
+  EXPECT_TRUE(of_modelopt(pairs, {{"quant_algo", "MIXED_PRECISION"},
+                                  {"quantized_layers", {{"model.layers.0.mlp.experts", experts}}}})
+                  .empty());
+}
+
+// transformers takes 128 x 128 where nothing is said, others one scale for the matrix.
+TEST(ConfigScheme, BlocksThatNothingDeclares) {
+  TinyOptions options;
+  options.hidden = 256;
+  for (const bool many : {false, true}) {
+    TinyCheckpoint tiny = many ? TinyCheckpoint::qwen3_moe(options) : TinyCheckpoint::qwen3_moe();
+    tiny.quantize("deepseek", "fp8-block");
+    Json& settings = tiny.config()["quantization_config"];
+    EXPECT_TRUE(of_rule(verify_tiny(tiny), "config-scheme").empty());
+    settings.erase("weight_block_size");
+    const Findings found = of_rule(verify_tiny(tiny), "config-scheme");
+    ASSERT_EQ(found.size(), many ? 1u : 0u) << text_of(found);
+    if (!many) continue;
+    EXPECT_EQ(found[0].severity, Severity::kWarning);
+    EXPECT_EQ(value_of(found[0], "key"), "weight_block_size");
+    EXPECT_EQ(value_of(found[0], "declared"), "missing");
   }
 }
 
