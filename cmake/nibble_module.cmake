@@ -90,10 +90,10 @@ function(nibble_module_tests NAME TESTS LIBS)
   if(NIBBLE_SANITIZE)
     # One process for all cases: starting a sanitized program a thousand times costs more than the tests.
     add_test(NAME ${NAME} COMMAND ${NAME}_test --gtest_brief=1)
-    set_tests_properties(${NAME} PROPERTIES LABELS ${NAME} TIMEOUT 1200)
+    set_tests_properties(${NAME} PROPERTIES LABELS ${NAME} TIMEOUT 1200 ENVIRONMENT NIBBLE_TUNING=none)
   else()
     gtest_discover_tests(${NAME}_test TEST_PREFIX ${NAME}. DISCOVERY_MODE PRE_TEST
-                         PROPERTIES LABELS ${NAME} TIMEOUT 300)
+                         PROPERTIES LABELS ${NAME} TIMEOUT 300 ENVIRONMENT NIBBLE_TUNING=none)
   endif()
 endfunction()
 

@@ -46,6 +46,60 @@ class Bench(checkpoints.CaseTest):
         return made, by_op
 
 
+class Tune(checkpoints.CaseTest):
+    def with_table(self, value):
+        return mock.patch.dict("os.environ", {"NIBBLE_TUNING": str(value)})
+
+    def test_C109_kernels_are_chosen_by_what_was_measured(self):
+        table = self.dir / "cache" / "tuning.json"
+        with self.with_table(table):
+            made = self.done("bench", "--tune", "--format", "mxfp4", "--row-seconds", 0.01).json
+        self.assertEqual(made["file"], str(table))
+        written = json.loads(table.read_text())
+        self.assertEqual([row["tokens"] for row in written["rows"]], [2**i for i in range(10)])
+        for row in written["rows"]:
+            best = min((r for r in made["rows"] if r["tokens"] == row["tokens"]), key=lambda r: r["us"])
+            chosen = [r for r in made["rows"] if r["tokens"] == row["tokens"] and r["chosen"]]
+            self.assertEqual([r["kernel"] for r in chosen], [row["kernel"]])
+            self.assertLessEqual(chosen[0]["us"] * 0.97, best["us"])
+        # What is measured decides, whatever it is.
+        for row in written["rows"]:
+            row["kernel"] = "reference" if row["tokens"] == 32 else row["kernel"]
+        table.write_text(json.dumps(written))
+        with self.with_table(table):
+            for tokens, slow in ((31, False), (32, True), (63, True), (64, False)):
+                found = self.done("kernels", "--format", "mxfp4", "--tokens", tokens).json["candidates"]
+                chosen = next(c for c in found if c["verdict"] == "chosen")
+                self.assertEqual(chosen["kernel"] == "reference", slow, tokens)
+                self.assertIn("measured", chosen["reason"])
+
+    def test_C109_answers_do_not_depend_on_the_table(self):
+        table = self.dir / "tuning.json"
+        model = MODELS / "qwen3_moe_int4"
+        arguments = ("bench", "--perplexity", self.dir / "ids.jsonl", "--model", model, "--scheme", "w4a8")
+        (self.dir / "ids.jsonl").write_text(json.dumps([3, 7, 11, 2, 9, 4, 4, 8, 1, 5, 6, 2]) + "\n")
+        results = []
+        with self.with_table("none"):
+            results.append(self.done(*arguments).json["mean_nll"])
+        with self.with_table(table):
+            self.done("bench", "--tune", "--format", "int4-g32", "--row-seconds", 0.01)
+            written = json.loads(table.read_text())
+            for row in written["rows"]:
+                row["kernel"] = "reference"
+            table.write_text(json.dumps(written))
+            results.append(self.done(*arguments).json["mean_nll"])
+        self.assertEqual(results[0], results[1])
+
+    def test_tables_that_are_none(self):
+        table = self.dir / "tuning.json"
+        for text in ("{", "[]", '{"rows": 1}'):
+            table.write_text(text)
+            with self.with_table(table):
+                self.refused("kernels", "--format", "mxfp4", says=["tuning.json", "NIBBLE_TUNING=none"] if text != "{" else ["tuning.json"])
+        with self.with_table("none"):
+            self.refused("bench", "--tune", "--format", "mxfp4", says=["--out"])
+
+
 class Model(Bench):
     def test_rows_of_a_checkpoint(self):
         made, rows = self.model(MODELS / "qwen3_moe_int4", "--tokens", 8, 70, "--context", 0, 200, "--decode", 4)

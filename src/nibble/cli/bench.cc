@@ -18,10 +18,12 @@
 namespace nibble {
 namespace {
 
+constexpr const char* kCeilingsFile = "nibble-machine.json";
+
 struct BenchArgs {
-  bool calibrate = false;
+  bool calibrate = false, tune = false;
   double seconds = 10;
-  std::string out = "nibble-machine.json", folder = ".", what;
+  std::string out, folder = ".", what;
   BenchSettings settings;
   BenchModelArgs model;
   BenchPerplexityArgs perplexity;
@@ -62,11 +64,12 @@ int run_calibrate(const BenchArgs& args, const CommonOptions& common) {
     if (!common.quiet) log::info(std::string(doing));
   });
   const Json json = device_json(device);
-  write_atomically(args.out, json_text(json));
+  const std::string file = args.out.empty() ? kCeilingsFile : args.out;
+  write_atomically(file, json_text(json));
   if (common.json) {
-    print_json(Json{{"rows", Json::array()}, {"machine", json}, {"file", args.out}});
+    print_json(Json{{"rows", Json::array()}, {"machine", json}, {"file", file}});
   } else {
-    print_out(calibration_text(device, args.out));
+    print_out(calibration_text(device, file));
   }
   return kExitDone;
 }
@@ -80,7 +83,10 @@ int run_perplexity(BenchPerplexityArgs args, const std::vector<uint64_t>& contex
 }
 
 int run_bench(BenchArgs args, const CommonOptions& common) {
+  if (args.calibrate && args.tune)
+    throw UsageError(Error("--calibrate and --tune write a file each").way_out("one after the other"));
   if (args.calibrate) return run_calibrate(args, common);
+  if (args.tune) return run_bench_tune(args.settings, args.out, common);
   if (!args.perplexity.file.empty()) {
     args.perplexity.model = args.model.model;
     return run_perplexity(args.perplexity, args.model.contexts, common);
@@ -93,13 +99,19 @@ int run_bench(BenchArgs args, const CommonOptions& common) {
                        .way_out("nibble bench op")
                        .way_out("nibble bench layer")
                        .way_out("nibble bench model --model MODEL")
-                       .way_out("nibble bench --calibrate"));
+                       .way_out("nibble bench --calibrate")
+                       .way_out("nibble bench --tune"));
 }
 
 void add_calibration(CLI::App& app, BenchArgs* args) {
   app.add_flag("--calibrate", args->calibrate, "measure what this machine's memory, disk and arithmetic reach");
-  app.add_option("--out", args->out, "the file for the ceilings, in the form of the device catalog")
-      ->default_val("nibble-machine.json")
+  app.add_flag(
+      "--tune", args->tune,
+      "find the quickest kernel for each format and number of tokens; this machine's kernels are chosen by it");
+  app.add_option("--out", args->out,
+                 fmt::format("the file for the ceilings, in the form of the device catalog (default {}), or for the "
+                             "table of kernels (default: nibble's in the user's cache, or NIBBLE_TUNING)",
+                             kCeilingsFile))
       ->type_name("FILE");
   app.add_option("--folder", args->folder, "the folder whose disk is measured")
       ->capture_default_str()
@@ -171,7 +183,8 @@ std::function<int()> setup_bench(CLI::App& app, CommonOptions& common) {
   add_perplexity(app, &args->perplexity);
   add_calibration(app, args.get());
   app.footer(
-      "Examples:\n  nibble bench --calibrate --out here.json && nibble plan gpt-oss-20b --gpu here.json\n"
+      "Examples:\n  nibble bench --tune\n  nibble bench --calibrate --out here.json && nibble plan gpt-oss-20b --gpu "
+      "here.json\n"
       "  nibble bench model --model ./gpt-oss-20b --tokens 512 2048 --context 0 2048 8192");
   return [args, &common, scheme = app.get_option("--scheme")] {
     // Speed is measured with the quick arithmetic, text with the exact one, unless the user says otherwise.

@@ -16,6 +16,10 @@ int run_bench_op(const BenchSettings& settings, const CommonOptions& common);
 // `bench layer`: one layer of a bundled model, with random weights. Tokens of 1 are decoded behind each context.
 int run_bench_layer(const BenchSettings& settings, const std::vector<uint64_t>& contexts, const CommonOptions& common);
 
+// `bench --tune`: the quickest kernel for each number of tokens, into `out` ("": the table that this machine's kernels
+// are chosen by).
+int run_bench_tune(const BenchSettings& settings, const std::string& out, const CommonOptions& common);
+
 struct BenchModelArgs {
   std::string model;               // a checkpoint folder or file
   std::vector<uint64_t> contexts;  // tokens in the cache before those that are decoded

@@ -86,7 +86,7 @@ std::vector<BenchRow> measure(Engine* engine, ThreadPool* pool, const BenchSetti
     error = bench.check();
   }
   std::set<std::string_view> kernels;
-  engine->visit_matrices([&](const Linear& matrix) { kernels.insert(matrix.kernel); });
+  engine->visit_matrices([&](const Linear& matrix) { kernels.insert(matrix.kernel_name()); });
   std::vector<BenchRow> rows;
   const auto add = [&](const PassRow& pass) {
     rows.push_back(row_of(pass));

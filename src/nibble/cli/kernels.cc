@@ -74,7 +74,7 @@ int run_kernels(const KernelsArgs& args, const CommonOptions& common) {
   Json rows = Json::array();
   std::vector<std::vector<std::string>> cells{{"kernel", "activations", "verdict", "least us", "why"}};
   bool chosen = false;
-  for (const Candidate& candidate : candidates(*choice.layout, kind, args.forced)) {
+  for (const Candidate& candidate : candidates(*choice.layout, kind, args.forced, args.tokens)) {
     const bool runs = candidate.verdict != Verdict::kNo;
     chosen = chosen || candidate.verdict == Verdict::kChosen;
     const double cost = runs ? cost_us(*candidate.kernel, *choice.layout, args.tokens, device) : 0;

@@ -17,8 +17,8 @@ std::vector<KernelUse> kernel_uses(const Engine& engine) {
   engine.visit_matrices([&](const Linear& matrix) {
     const std::string_view weights = code_kind_name(matrix.matrix.layout.codes);
     const std::string_view activations = activation_kind_name(matrix.activations);
-    KernelUse& use = groups[{matrix.kernel, weights, activations}];
-    use.kernel = matrix.kernel;
+    KernelUse& use = groups[{matrix.kernel_name(), weights, activations}];
+    use.kernel = matrix.kernel_name();
     use.weights = weights;
     use.activations = activations;
     ++use.matrices;

@@ -28,7 +28,7 @@ void Multiplier::run(std::span<const Product> products) {
     task.rows = product.rows;
     task.out = product.out;
     task.out_stride = product.out_stride;
-    jobs_.push_back({product.weights->panel, task});
+    jobs_.push_back({product.weights->choice->panel(product.tokens), task});
     work += product_work(task.weights->layout, product.weights->activations, product.tokens);
   }
   if (log_ != nullptr) log_->push_back(work);

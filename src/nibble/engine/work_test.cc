@@ -89,7 +89,7 @@ TEST(Engine, other_kernels_give_the_same_bits) {
   const std::vector<TokenId> tokens = {1, 2, 3, 4, 5, 6, 7};
   const auto kernels = [&] {
     std::set<std::string_view> names;
-    model.engine.visit_matrices([&](const Linear& matrix) { names.insert(matrix.kernel); });
+    model.engine.visit_matrices([&](const Linear& matrix) { names.insert(matrix.kernel_name()); });
     return names;
   };
   const std::set<std::string_view> chosen = kernels();

@@ -87,7 +87,7 @@ void LayerBench::set_kernel(const std::string& name) {
 
 std::string LayerBench::kernels() const {
   std::set<std::string_view> names;
-  for_matrices(weights_.layers().front(), [&](const Linear& matrix) { names.insert(matrix.kernel); });
+  for_matrices(weights_.layers().front(), [&](const Linear& matrix) { names.insert(matrix.kernel_name()); });
   return fmt::format("{}", fmt::join(names, ", "));
 }
 

@@ -76,7 +76,7 @@ class OpBench {
 
   OpBenchRow run() {
     OpBenchRow row;
-    row.kernel = weights_.matrices()[0].kernel;
+    row.kernel = weights_.matrices()[0].choice->kernel(request_.tokens).name;
     if (request_.check) row.largest_error = check();
     std::vector<double> seconds;
     double spent = 0;

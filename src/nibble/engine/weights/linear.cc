@@ -85,9 +85,7 @@ void set_kernel(const Arithmetics& how, Linear* linear) {
   linear->activations = activations_of(linear->matrix.layout, how.integer_activations, how.rounding);
   const bool rounded = how.rounding != ActivationRounding::kE4M3 || linear->matrix.layout.codes == CodeKind::kE4M3;
   linear->rounding = rounded ? how.rounding : ActivationRounding::kNone;
-  const Kernel& kernel = choose_kernel(linear->matrix.layout, linear->activations, how.kernel);
-  linear->panel = kernel.panel(linear->matrix.layout);
-  linear->kernel = kernel.name;
+  linear->choice = &choose_kernels(linear->matrix.layout, linear->activations, how.kernel);
 }
 
 WeightLayout layout_of(const Checkpoint& checkpoint, const Weight& weight, uint64_t rows) {

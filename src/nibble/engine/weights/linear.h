@@ -1,4 +1,4 @@
-// One matrix of a layer, ready to be multiplied: its tiles, the kernel's panel, and a bias.
+// One matrix of a layer, ready to be multiplied: its tiles, its kernels, and a bias.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "nibble/base/slab.h"
 #include "nibble/base/thread_pool.h"
 #include "nibble/checkpoint/weight_table.h"
-#include "nibble/kernels/kernel.h"
+#include "nibble/kernels/select.h"
 
 namespace nibble {
 
@@ -24,16 +24,17 @@ struct Arithmetics {
 
 struct Linear {
   SharedBytes storage;
-  ResidentMatrix matrix;  // data inside storage
-  Panel panel = nullptr;
+  ResidentMatrix matrix;                 // data inside storage
+  const KernelChoice* choice = nullptr;  // the kernels for any number of tokens
   ActivationKind activations = ActivationKind::kF32;
   ActivationRounding rounding = ActivationRounding::kNone;
-  std::string_view kernel;
   std::vector<float> bias;  // empty: none
 
   uint64_t rows() const { return matrix.layout.n; }
   uint64_t cols() const { return matrix.layout.k; }
-  bool present() const { return panel != nullptr; }
+  bool present() const { return choice != nullptr; }
+  // "avx512-vnni", or several where that depends on the number of tokens.
+  std::string_view kernel_name() const { return choice->name; }
 };
 
 // The layout of `rows` of a stored weight's rows. Error naming file and tensor where no kernel multiplies the format,
