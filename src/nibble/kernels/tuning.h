@@ -22,7 +22,7 @@ namespace nibble {
 // Numbers of tokens share a choice with those of the same power of two: 1, 2 to 3, 4 to 7 … 512 and more.
 inline constexpr uint64_t kTokenClasses = 10;
 uint64_t token_class(uint64_t tokens);
-inline constexpr uint64_t first_of_token_class(uint64_t index) { return uint64_t{1} << index; }
+constexpr uint64_t first_of_token_class(uint64_t index) { return uint64_t{1} << index; }
 
 // What kernels tell apart: everything of a layout but the matrix' size. "e2m1/e8m0/32".
 std::string layout_kind(const WeightLayout& layout);
