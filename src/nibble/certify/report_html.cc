@@ -4,8 +4,7 @@
 
 #include "nibble/base/strings.h"
 #include "nibble/certify/report_html_sections.h"
-#include "nibble/plan/html_parts.h"
-#include "nibble/plan/report_style.h"
+#include "nibble/report/html_parts.h"
 
 namespace nibble {
 namespace {
@@ -64,16 +63,10 @@ std::string horizon_words(const CandidateCertificate& c) {
 
 std::string certificate_html(const Certificate& certificate, const std::vector<Chain>& chains,
                              const CertificateTexts& texts) {
-  // The policy lets the browser itself refuse whatever would reach out or run.
-  std::string page = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n"
-      "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n",
-      markup(title_of(certificate)), report_style(), markup(title_of(certificate)));
-  page += lead(certificate) + best_of(certificate) + html_choices(certificate) + html_curves(certificate) +
-          html_hazard(certificate) + html_tasks(certificate) + html_forks(certificate, chains, texts);
-  return page + setting(certificate) + "</main>\n</body>\n</html>\n";
+  return html_page(title_of(certificate), lead(certificate) + best_of(certificate) + html_choices(certificate) +
+                                              html_curves(certificate) + html_hazard(certificate) +
+                                              html_tasks(certificate) + html_forks(certificate, chains, texts) +
+                                              setting(certificate));
 }
 
 }  // namespace nibble

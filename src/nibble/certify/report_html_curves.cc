@@ -2,10 +2,10 @@
 
 #include "nibble/base/strings.h"
 #include "nibble/certify/report_html_sections.h"
-#include "nibble/plan/chart/axis.h"
-#include "nibble/plan/chart/line_chart.h"
-#include "nibble/plan/chart/step_chart.h"
-#include "nibble/plan/html_parts.h"
+#include "nibble/report/chart/axis.h"
+#include "nibble/report/chart/line_chart.h"
+#include "nibble/report/chart/step_chart.h"
+#include "nibble/report/html_parts.h"
 
 namespace nibble {
 namespace {

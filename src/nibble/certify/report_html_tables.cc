@@ -4,7 +4,7 @@
 
 #include "nibble/base/strings.h"
 #include "nibble/certify/report_html_sections.h"
-#include "nibble/plan/html_parts.h"
+#include "nibble/report/html_parts.h"
 
 namespace nibble {
 namespace {

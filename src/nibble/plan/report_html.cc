@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include "nibble/base/strings.h"
-#include "nibble/plan/html_parts.h"
 #include "nibble/plan/report.h"
 #include "nibble/plan/report_html_sections.h"
-#include "nibble/plan/report_style.h"
+#include "nibble/report/html_parts.h"
 
 namespace nibble {
 namespace {
@@ -116,17 +115,10 @@ std::string asked(const Plan& plan) {
 }  // namespace
 
 std::string plan_html(const Plan& plan) {
-  // The policy lets the browser itself refuse whatever would reach out or run.
-  std::string page = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n"
-      "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n",
-      markup(title_of(plan)), report_style(), markup(title_of(plan)));
-  page += lead(plan) + verdict(plan) + tiles(plan) + ways_out(plan) + html_formats(plan);
+  std::string page = lead(plan) + verdict(plan) + tiles(plan) + ways_out(plan) + html_formats(plan);
   if (plan.subject)
     page += html_memory(plan) + html_decoding(plan) + html_prefill(plan) + html_schemes(plan) + html_layouts(plan);
-  return page + asked(plan) + "</main>\n</body>\n</html>\n";
+  return html_page(title_of(plan), page + asked(plan));
 }
 
 }  // namespace nibble

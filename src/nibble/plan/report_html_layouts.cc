@@ -4,9 +4,9 @@
 #include <map>
 
 #include "nibble/base/strings.h"
-#include "nibble/plan/html_parts.h"
 #include "nibble/plan/report.h"
 #include "nibble/plan/report_html_sections.h"
+#include "nibble/report/html_parts.h"
 
 namespace nibble {
 namespace {

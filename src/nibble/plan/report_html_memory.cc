@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include "nibble/base/strings.h"
-#include "nibble/plan/chart/axis.h"
-#include "nibble/plan/chart/bar_chart.h"
-#include "nibble/plan/html_parts.h"
 #include "nibble/plan/report.h"
 #include "nibble/plan/report_html_sections.h"
+#include "nibble/report/chart/axis.h"
+#include "nibble/report/chart/bar_chart.h"
+#include "nibble/report/html_parts.h"
 
 namespace nibble {
 namespace {

@@ -7,14 +7,17 @@
 #include <regex>
 
 #include "nibble/base/error.h"
-#include "nibble/plan/chart/bar_chart.h"
-#include "nibble/plan/chart/markup_test.h"
+#include "nibble/report/chart/bar_chart.h"
+#include "nibble/testing/markup.h"
 
 namespace nibble {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::MarkupElement;
 using ::testing::Not;
+using testing::parse_markup;
+using testing::with_class;
 
 PlanRequest fitting() {
   PlanRequest request;

@@ -5,18 +5,21 @@
 #include <cmath>
 #include <cstdio>
 
-#include "nibble/plan/chart/axis.h"
-#include "nibble/plan/chart/bar_chart.h"
-#include "nibble/plan/chart/line_chart.h"
-#include "nibble/plan/chart/markup_test.h"
-#include "nibble/plan/chart/step_chart.h"
-#include "nibble/plan/chart/svg.h"
+#include "nibble/report/chart/axis.h"
+#include "nibble/report/chart/bar_chart.h"
+#include "nibble/report/chart/line_chart.h"
+#include "nibble/report/chart/step_chart.h"
+#include "nibble/report/chart/svg.h"
+#include "nibble/testing/markup.h"
 
 namespace nibble {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::MarkupElement;
 using ::testing::Not;
+using testing::parse_markup;
+using testing::with_class;
 
 std::vector<Spot> spots_of(const MarkupElement& element) {
   std::vector<Spot> spots;

@@ -1,4 +1,4 @@
-#include "nibble/plan/report_style.h"
+#include "nibble/report/page_style.h"
 
 namespace nibble {
 namespace {
@@ -88,6 +88,6 @@ section{border:0;padding:0;margin:0 0 14pt}figure,tr,.tiles div{break-inside:avo
 
 }  // namespace
 
-std::string_view report_style() { return kStyle; }
+std::string_view page_style() { return kStyle; }
 
 }  // namespace nibble

@@ -1,8 +1,10 @@
-#include "nibble/plan/html_parts.h"
+#include "nibble/report/html_parts.h"
 
 #include <fmt/format.h>
 
 #include <cctype>
+
+#include "nibble/report/page_style.h"
 
 namespace nibble {
 namespace {
@@ -96,6 +98,16 @@ std::string html_list(const std::vector<std::string>& items) {
   std::string text = "<ul>\n";
   for (const std::string& item : items) text += "<li>" + markup(item) + "</li>\n";
   return text + "</ul>\n";
+}
+
+std::string html_page(std::string_view title, const std::string& content) {
+  // The policy lets the browser itself refuse whatever would reach out or run.
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n"
+      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n{2}</main>\n</body>\n</html>\n",
+      markup(title), page_style(), content);
 }
 
 }  // namespace nibble

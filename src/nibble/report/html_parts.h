@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "nibble/plan/chart/svg.h"
+#include "nibble/report/chart/svg.h"
 
 namespace nibble {
 
@@ -38,5 +38,9 @@ std::string html_facts(std::string_view css, const std::vector<std::pair<std::st
 // The meaning of colours: class and name.
 std::string html_key(const std::vector<std::pair<std::string, std::string>>& colours);
 std::string html_list(const std::vector<std::string>& items);
+
+// The whole page around its content, which is markup already: one file that needs and runs nothing from elsewhere. Good
+// XML, too.
+std::string html_page(std::string_view title, const std::string& content);
 
 }  // namespace nibble

@@ -1,10 +1,10 @@
-#include "nibble/plan/chart/bar_chart.h"
+#include "nibble/report/chart/bar_chart.h"
 
 #include <algorithm>
 
-#include "nibble/plan/chart/axis.h"
-#include "nibble/plan/chart/line_chart.h"
-#include "nibble/plan/chart/svg.h"
+#include "nibble/report/chart/axis.h"
+#include "nibble/report/chart/line_chart.h"
+#include "nibble/report/chart/svg.h"
 
 namespace nibble {
 namespace {

@@ -1,4 +1,4 @@
-#include "nibble/plan/chart/axis.h"
+#include "nibble/report/chart/axis.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
-#include "nibble/plan/chart/line_chart.h"
+#include "nibble/report/chart/line_chart.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "nibble/plan/chart/axis.h"
-#include "nibble/plan/chart/svg.h"
+#include "nibble/report/chart/axis.h"
+#include "nibble/report/chart/svg.h"
 
 namespace nibble {
 namespace {

@@ -1,4 +1,4 @@
-#include "nibble/plan/chart/axis.h"
+#include "nibble/report/chart/axis.h"
 
 #include <fmt/format.h>
 

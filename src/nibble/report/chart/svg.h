@@ -1,6 +1,6 @@
 // A picture inside an HTML page, put together piece by piece. Colours and fonts come from the page by class
-// (report_style.h), so that a picture follows light and dark. Numbers are written with at most two decimals: the same
-// plan gives the same bytes everywhere.
+// (page_style.h), so that a picture follows light and dark. Numbers are written with at most two decimals: the same
+// figures give the same bytes everywhere.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,11 @@
-#include "nibble/plan/chart/step_chart.h"
+#include "nibble/report/chart/step_chart.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "nibble/plan/chart/axis.h"
-#include "nibble/plan/chart/svg.h"
+#include "nibble/report/chart/axis.h"
+#include "nibble/report/chart/svg.h"
 
 namespace nibble {
 namespace {

@@ -6,6 +6,6 @@
 namespace nibble {
 
 // The content of <style>.
-std::string_view report_style();
+std::string_view page_style();
 
 }  // namespace nibble

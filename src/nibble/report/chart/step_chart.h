@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nibble/plan/chart/line_chart.h"
+#include "nibble/report/chart/line_chart.h"
 
 namespace nibble {
 

@@ -1,4 +1,4 @@
-#include "nibble/plan/chart/svg.h"
+#include "nibble/report/chart/svg.h"
 
 #include <fmt/format.h>
 

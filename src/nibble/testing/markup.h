@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace nibble {
+namespace nibble::testing {
 
 struct MarkupElement {
   std::string name;
@@ -23,4 +23,4 @@ std::vector<MarkupElement> parse_markup(std::string_view text);
 std::vector<MarkupElement> with_class(const std::vector<MarkupElement>& elements, std::string_view name,
                                       std::string_view word);
 
-}  // namespace nibble
+}  // namespace nibble::testing
