@@ -28,13 +28,35 @@ struct ThreadPool::State {
   std::vector<std::thread> threads;
   std::atomic<uint64_t> round{0};  // of run(): workers wait for the next
   std::atomic<uint64_t> next{0};   // index to be handed out
-  std::atomic<int> working{0};     // workers that have not finished the round
+  // Workers inside the round, and kOpen while others may still come in. Only what is inside is waited for: a worker
+  // that the system wakes too late, where other programs have its processor, finds the door closed.
+  std::atomic<uint32_t> inside{0};
   std::atomic<bool> ending{false};
   uint64_t count = 0;
   const std::function<void(uint64_t)>* body = nullptr;
   std::mutex failure_mutex;
   uint64_t failed_index = 0;
   std::exception_ptr failure;
+
+  static constexpr uint32_t kOpen = uint32_t{1} << 31;
+
+  bool enter() {
+    uint32_t now = inside.load(std::memory_order_relaxed);
+    while ((now & kOpen) != 0) {
+      if (inside.compare_exchange_weak(now, now + 1, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
+
+  void leave() {
+    if (inside.fetch_sub(1, std::memory_order_acq_rel) == 1) inside.notify_one();  // the last, behind a closed door
+  }
+
+  // The caller of run(): no index is left to be handed out.
+  void close_and_wait() {
+    uint32_t left = inside.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+    for (; left != 0; left = inside.load(std::memory_order_acquire)) wait_while(inside, left);
+  }
 
   void work() {
     inside_body = true;
@@ -71,8 +93,9 @@ struct ThreadPool::State {
       wait_while(round, seen);
       seen = round.load(std::memory_order_acquire);
       if (ending.load(std::memory_order_relaxed)) return;
+      if (!enter()) continue;
       work();
-      if (working.fetch_sub(1, std::memory_order_acq_rel) == 1) working.notify_one();
+      leave();
     }
   }
 };
@@ -107,14 +130,11 @@ void ThreadPool::run(uint64_t count, const std::function<void(uint64_t)>& body) 
   state.body = &body;
   state.failure = nullptr;
   state.next.store(0, std::memory_order_relaxed);
-  state.working.store(static_cast<int>(state.threads.size()), std::memory_order_relaxed);
+  state.inside.store(State::kOpen, std::memory_order_release);
   state.round.fetch_add(1, std::memory_order_release);
   state.round.notify_all();
   state.work();
-  for (int left = state.working.load(std::memory_order_acquire); left != 0;
-       left = state.working.load(std::memory_order_acquire)) {
-    State::wait_while(state.working, left);
-  }
+  state.close_and_wait();
   if (state.failure) std::rethrow_exception(state.failure);
 }
 

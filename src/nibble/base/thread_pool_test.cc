@@ -20,6 +20,18 @@ TEST(ThreadPool, every_index_once_in_thousands_of_short_loops) {
   for (const uint64_t count : visits) EXPECT_EQ(count, 500U);
 }
 
+// More threads than processors, and loops that are over before most of them wake: none may come in late.
+TEST(ThreadPool, workers_that_wake_too_late_do_no_harm) {
+  ThreadPool pool(16);
+  uint64_t sum = 0;
+  for (uint64_t round = 0; round < 3000; ++round) {
+    std::vector<uint64_t> values(2 + round % 3);
+    pool.run(values.size(), [&, round](uint64_t i) { values[i] = round + i; });
+    for (uint64_t i = 0; i < values.size(); ++i) sum += values[i] == round + i ? 1U : 0U;
+  }
+  EXPECT_EQ(sum, 3000U * 3);
+}
+
 TEST(ThreadPool, one_thread_and_nothing_to_do) {
   ThreadPool pool(1);
   EXPECT_EQ(pool.threads(), 1);
