@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "nibble/certify/tasks/task_row.h"
+#include "nibble/certify/tasks/task_score.h"
 #include "nibble/kernels/select.h"
 #include "nibble/models/model.h"
 #include "nibble/quantize/quantize.h"
@@ -30,6 +34,7 @@ TEST(Canary, StandsInEveryList) {
   EXPECT_THAT(names(families(), [](const auto& row) { return row.name(); }), Contains("canary_moe"));
   EXPECT_THAT(names(kernels(), [](const auto& row) { return row.name; }), Contains("canary"));
   EXPECT_THAT(names(rules(), [](const auto& row) { return row.name; }), Contains("canary-sings"));
+  EXPECT_THAT(names(task_rows(), [](const auto& row) { return row.name; }), Contains("canary-sum"));
 }
 
 // It is chosen where it can run, and gives the reference's bits.
@@ -54,6 +59,21 @@ TEST(Canary, Multiplies) {
   EXPECT_EQ(kernel.name, "canary");
   kernel.panel(layout)(task);
   EXPECT_THAT(got, ::testing::ElementsAreArray(wanted));
+}
+
+// It is found by its name, and chains are scored by its rule.
+TEST(Canary, IsATask) {
+  const std::unique_ptr<Task> task = make_task("canary-sum:symbols=10", 1);
+  EXPECT_EQ(task->expected(std::vector<TokenId>{3, 4}), 8);
+  std::vector<TokenId> context = task->start(0);
+  TaskChain chain;
+  for (int step = 0; step < 5; ++step) {
+    chain.choices.push_back(*task->expected(context));
+    context.push_back(chain.choices.back());
+  }
+  EXPECT_EQ(score_task(*task, std::vector<TaskChain>{chain}, 5, {}).whole, 1u);
+  chain.choices[2] += 1;
+  EXPECT_EQ(score_task(*task, std::vector<TaskChain>{chain}, 5, {}).mean_run, 2);
 }
 
 // The tiny checkpoint of the tests, as a model of the canary's family.
