@@ -1,5 +1,6 @@
 // What a forward pass does between matrix products: norms, rotations, activations, attention. One table per instruction
-// set, with the same bits from each: a sum's order is fixed here and nowhere else. Everything is float32.
+// set, with the same bits from each: a sum's order is fixed here and nowhere else. Everything is float32 but where
+// float64 is said.
 //
 // Sums over n elements run in 16 lanes, element i in lane i % 16, ascending, from 0; the lanes are added as vec_sum()
 // does. Products and their sum are one fused multiply-add.
@@ -36,6 +37,12 @@ struct AttentionPage {
   uint64_t begin = 0, end = 0;  // tokens that the rows see; others may hold anything
 };
 
+// Of two rows of logits, in float64; with them KL(a || b) is apart / a - log(a / b) - (top_a - top_b).
+struct SoftmaxSums {
+  double a = 0, b = 0;  // Σ e^(a - top_a), Σ e^(b - top_b)
+  double apart = 0;     // Σ e^(a - top_a) · (a - b), without elements whose factor is 0
+};
+
 struct VectorLoops {
   Isa isa = Isa::kScalar;
   // out = weight · (x / sqrt(mean(x²) + eps)); null weight: 1. out may be x.
@@ -52,6 +59,9 @@ struct VectorLoops {
   // x = e^(x - largest), divided by their sum.
   void (*softmax)(float* x, uint64_t n);
   void (*sigmoid)(float* x, uint64_t n);
+  float (*largest)(const float* x, uint64_t n);              // NaN apart; -inf if there is nothing else
+  double (*exp_sum)(const float* x, uint64_t n, float top);  // float64: Σ e^(x - top), no x above top
+  SoftmaxSums (*softmax_sums)(const float* a, float top_a, const float* b, float top_b, uint64_t n);
   void (*attend)(const AttentionState& state, const AttentionPage& page);
   void (*expand)(CacheElement element, const void* x, uint64_t n, float* out);  // codes' values, without scales
 };

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "nibble/kernels/cpu/vector/softmax_sums.h"
 #include "nibble/kernels/cpu/vector/vec16.h"
 #include "nibble/kernels/cpu/vector/vector_loops.h"
 
@@ -344,7 +345,8 @@ void expand(CacheElement element, const void* x, uint64_t n, float* out) {
 }
 
 [[maybe_unused]] VectorLoops table(Isa isa) {
-  return {isa, rms_norm, add, multiply_add, scale, silu_mul, clamped_swiglu, rotate, softmax, sigmoid, attend, expand};
+  return {isa,     rms_norm, add,     multiply_add, scale,        silu_mul, clamped_swiglu, rotate,
+          softmax, sigmoid,  largest, exp_sum,      softmax_sums, attend,   expand};
 }
 
 }  // namespace

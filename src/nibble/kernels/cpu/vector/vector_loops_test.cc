@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -143,6 +144,60 @@ TEST(VectorLoops, softmax) {
     double sum = 0;
     for (const float v : x) sum += std::exp(static_cast<double>(v));
     for (uint64_t i = 0; i < n; ++i) EXPECT_NEAR(got[i], std::exp(static_cast<double>(x[i])) / sum, 1e-6);
+  }
+}
+
+TEST(VectorLoops, largest_leaves_out_what_is_no_number) {
+  for (const uint64_t n : kSizes) {
+    std::vector<float> x = normals(11, n);
+    const float wanted = *std::max_element(x.begin(), x.end());
+    for (const VectorLoops* loops : tables()) EXPECT_EQ(loops->largest(x.data(), n), wanted) << n;
+    for (float& value : x) value = value == wanted ? value : std::nanf("");
+    for (const VectorLoops* loops : tables()) EXPECT_EQ(loops->largest(x.data(), n), wanted) << n;
+  }
+  EXPECT_EQ(vector_loops().largest(nullptr, 0), -kInfinity);
+}
+
+// Rows of two models of a language, roughly: far apart in most places, close in all.
+TEST(VectorLoops, sums_of_two_rows_of_logits) {
+  for (const uint64_t n : {uint64_t{1}, uint64_t{17}, uint64_t{64}, uint64_t{50001}}) {
+    const std::vector<float> a = normals(12, n, 6);
+    std::vector<float> b = normals(13, n, 0.1);
+    for (uint64_t i = 0; i < n; ++i) b[i] += a[i];
+    const float top_a = vector_loops().largest(a.data(), n), top_b = vector_loops().largest(b.data(), n);
+    long double sum_a = 0, sum_b = 0, apart = 0;
+    for (uint64_t i = 0; i < n; ++i) {
+      const long double x = static_cast<long double>(a[i]), y = static_cast<long double>(b[i]);
+      const long double e = std::exp(x - static_cast<long double>(top_a));
+      sum_a += e;
+      sum_b += std::exp(y - static_cast<long double>(top_b));
+      apart += e * (x - y);
+    }
+    const SoftmaxSums got = vector_loops().softmax_sums(a.data(), top_a, b.data(), top_b, n);
+    const auto near = [](double value, long double wanted) {
+      return std::abs(static_cast<long double>(value) - wanted) <= 1e-14L * std::abs(wanted);
+    };
+    EXPECT_TRUE(near(got.a, sum_a) && near(got.b, sum_b)) << n;
+    EXPECT_LE(std::abs(static_cast<long double>(got.apart) - apart), 1e-14L * sum_a) << n;
+    EXPECT_EQ(vector_loops().exp_sum(a.data(), n, top_a), got.a) << n;
+    for (const VectorLoops* loops : tables()) {
+      const SoftmaxSums other = loops->softmax_sums(a.data(), top_a, b.data(), top_b, n);
+      EXPECT_TRUE(other.a == got.a && other.b == got.b && other.apart == got.apart) << isa_name(loops->isa) << n;
+      EXPECT_EQ(loops->exp_sum(a.data(), n, top_a), got.a) << isa_name(loops->isa) << n;
+    }
+  }
+}
+
+TEST(VectorLoops, sums_of_logits_that_are_no_numbers) {
+  for (const VectorLoops* loops : tables()) {
+    const std::vector<float> masked = {0, -kInfinity, -1}, plain = {0, 5, -1}, nan = {0, std::nanf(""), 1};
+    const SoftmaxSums both = loops->softmax_sums(masked.data(), 0, masked.data(), 0, 3);
+    EXPECT_EQ(both.apart, 0);
+    EXPECT_NEAR(both.a, 1 + std::exp(-1.0), 1e-15);
+    EXPECT_EQ(loops->softmax_sums(masked.data(), 0, plain.data(), 5, 3).apart, 0);          // no weight, no matter
+    EXPECT_EQ(loops->softmax_sums(plain.data(), 5, masked.data(), 0, 3).apart, kInfinity);  // what b never says
+    EXPECT_TRUE(std::isnan(loops->exp_sum(nan.data(), 3, 1)));
+    EXPECT_EQ(loops->exp_sum(std::vector<float>{0, -709, -1e30F}.data(), 3, 0), 1);
   }
 }
 
