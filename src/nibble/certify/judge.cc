@@ -4,24 +4,26 @@
 #include <cmath>
 
 #include "nibble/base/error.h"
-#include "nibble/engine/perplexity.h"
+#include "nibble/engine/top_two.h"
+#include "nibble/kernels/cpu/vector/vector_loops.h"
 
 namespace nibble {
 namespace {
 
-// The largest logits and log Σ e^logit, in float64.
+// Of one row of logits.
 struct Softmax {
-  TokenScore best;
-  double log_sum = 0;
+  TopTwo top;
+  double log_sum = 0;  // log Σ e^logit
   double log_p(float logit) const { return static_cast<double>(logit) - log_sum; }
 };
 
-Softmax softmax_of(std::span<const float> logits, TokenId token, const std::string& name) {
-  Softmax softmax;
-  softmax.best = score_token(logits, token);
-  softmax.log_sum = softmax.best.nll + static_cast<double>(softmax.best.logit);
-  // A NaN anywhere is in the sum, and so is an infinity.
-  if (std::isfinite(softmax.log_sum)) return softmax;
+float largest_of(std::span<const float> logits, const TopTwo& top) {
+  return logits[static_cast<size_t>(std::max(top.best, 0))];
+}
+
+// A NaN anywhere is in the sum, and so is an infinity.
+void check_finite(double log_sum, std::span<const float> logits, const std::string& name) {
+  if (std::isfinite(log_sum)) return;
   const auto broken = std::count_if(logits.begin(), logits.end(), [](float x) { return !std::isfinite(x); });
   throw Error("a model's logits are no numbers")
       .file(name)
@@ -30,19 +32,9 @@ Softmax softmax_of(std::span<const float> logits, TokenId token, const std::stri
       .way_out("`nibble verify` finds weights and scales that are no numbers");
 }
 
-double divergence(std::span<const float> reference, const Softmax& r, std::span<const float> candidate,
-                  const Softmax& c) {
-  double sum = 0;
-  for (size_t i = 0; i < reference.size(); ++i) {
-    const double log_p = r.log_p(reference[i]), p = std::exp(log_p);
-    if (p > 0) sum += p * (log_p - c.log_p(candidate[i]));
-  }
-  return std::max(sum, 0.0);  // rounding of equal ones
-}
-
 TokenId chosen(std::span<const float> logits, const Softmax& softmax, const JudgeOptions& options, uint64_t chain,
                uint64_t position) {
-  if (options.sampler.temperature <= 0) return softmax.best.best;
+  if (options.sampler.temperature <= 0) return softmax.top.best;
   return *choose_token(logits, options.sampler, chain, position);
 }
 
@@ -50,19 +42,27 @@ TokenId chosen(std::span<const float> logits, const Softmax& softmax, const Judg
 
 Choice judge_choice(std::span<const float> reference, std::span<const float> candidate, TokenId token,
                     const JudgeOptions& options, uint64_t chain, uint64_t position) {
-  const Softmax r = softmax_of(reference, token, options.reference_name);
-  const Softmax c = softmax_of(candidate, token, options.candidate_name);
-  const auto first = static_cast<size_t>(r.best.best), second = static_cast<size_t>(std::max(r.best.second, 0));
+  Softmax r{.top = top_two(reference)}, c{.top = top_two(candidate)};
+  const float top_r = largest_of(reference, r.top), top_c = largest_of(candidate, c.top);
+  const SoftmaxSums sums =
+      vector_loops().softmax_sums(reference.data(), top_r, candidate.data(), top_c, reference.size());
+  r.log_sum = static_cast<double>(top_r) + std::log(sums.a);
+  c.log_sum = static_cast<double>(top_c) + std::log(sums.b);
+  check_finite(r.log_sum, reference, options.reference_name);
+  check_finite(c.log_sum, candidate, options.candidate_name);
+  const auto at = static_cast<size_t>(token), first = static_cast<size_t>(r.top.best);
+  const auto second = static_cast<size_t>(std::max(r.top.second, 0));
   Choice choice;
   choice.token = token;
   choice.reference = chosen(reference, r, options, chain, position);
   choice.candidate = chosen(candidate, c, options, chain, position);
-  choice.second = r.best.second;
+  choice.second = r.top.second;
   choice.margin = reference[first] - reference[second];
   choice.candidate_margin = candidate[first] - candidate[second];
-  choice.kl = static_cast<float>(divergence(reference, r, candidate, c));
-  choice.reference_log_p = static_cast<float>(-r.best.nll);
-  choice.candidate_log_p = static_cast<float>(-c.best.nll);
+  // Rounding may leave equal ones a little below 0.
+  choice.kl = static_cast<float>(std::max(sums.apart / sums.a - (r.log_sum - c.log_sum), 0.0));
+  choice.reference_log_p = static_cast<float>(r.log_p(reference[at]));
+  choice.candidate_log_p = static_cast<float>(c.log_p(candidate[at]));
   return choice;
 }
 

@@ -70,6 +70,33 @@ TEST(JudgeChoice, logits_that_are_no_numbers_are_refused) {
   EXPECT_EQ(judge_choice(masked, masked, 0, {}, 0, 0).kl, 0);
 }
 
+// KL of candidates near and far, against long double: the float that is kept loses more than the sums do.
+TEST(JudgeChoice, divergence_is_right_to_a_float_whatever_the_vocabulary) {
+  constexpr size_t kVocabulary = 40000;
+  for (const double distance : {1e-4, 1e-2, 1.0, 20.0}) {
+    std::vector<float> reference(kVocabulary), candidate(kVocabulary);
+    for (size_t i = 0; i < kVocabulary; ++i) {
+      const double logit = 50 + 4 * random_normal(1, i);
+      reference[i] = static_cast<float>(logit);
+      candidate[i] = static_cast<float>(logit + distance * random_normal(2, i));
+    }
+    long double r = 0, c = 0, kl = 0;
+    for (size_t i = 0; i < kVocabulary; ++i) {
+      r += std::exp(static_cast<long double>(reference[i]));
+      c += std::exp(static_cast<long double>(candidate[i]));
+    }
+    for (size_t i = 0; i < kVocabulary; ++i) {
+      const long double a = static_cast<long double>(reference[i]) - std::log(r);
+      kl += std::exp(a) * (a - (static_cast<long double>(candidate[i]) - std::log(c)));
+    }
+    const Choice choice = judge_choice(reference, candidate, 0, {}, 0, 0);
+    const auto wanted = static_cast<double>(kl);
+    EXPECT_NEAR(static_cast<double>(choice.kl), wanted, 6e-8 * wanted + 2e-13) << distance;
+    EXPECT_NEAR(choice.candidate_log_p, static_cast<double>(static_cast<long double>(candidate[0]) - std::log(c)),
+                4e-6);
+  }
+}
+
 JudgedChain made_of(const std::vector<std::pair<TokenId, TokenId>>& choices) {
   JudgedChain chain;
   for (const auto& [token, candidate] : choices) {

@@ -5,30 +5,25 @@
 #include <utility>
 
 #include "nibble/base/error.h"
+#include "nibble/engine/top_two.h"
+#include "nibble/kernels/cpu/vector/vector_loops.h"
 
 namespace nibble {
 
 double Perplexity::perplexity() const { return std::exp(mean_nll); }
 
 TokenScore score_token(std::span<const float> logits, TokenId token) {
+  const auto logit_of = [&](TokenId id) { return id < 0 ? 0 : logits[static_cast<size_t>(id)]; };
   TokenScore score;
   score.token = token;
-  score.logit = logits[static_cast<size_t>(token)];
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const auto id = static_cast<TokenId>(i);
-    if (std::isnan(logits[i])) continue;
-    if (score.best < 0 || logits[i] > score.best_logit) {
-      score.second = std::exchange(score.best, id);
-      score.second_logit = std::exchange(score.best_logit, logits[i]);
-    } else if (score.second < 0 || logits[i] > score.second_logit) {
-      score.second = id;
-      score.second_logit = logits[i];
-    }
-  }
-  const auto largest = static_cast<double>(score.best_logit);
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
-  score.nll = largest + std::log(sum) - static_cast<double>(score.logit);
+  score.logit = logit_of(token);
+  const TopTwo top = top_two(logits);
+  score.best = top.best;
+  score.second = top.second;
+  score.best_logit = logit_of(top.best);
+  score.second_logit = logit_of(top.second);
+  const double sum = vector_loops().exp_sum(logits.data(), logits.size(), score.best_logit);
+  score.nll = static_cast<double>(score.best_logit) + std::log(sum) - static_cast<double>(score.logit);
   return score;
 }
 

@@ -5,7 +5,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <vector>
+
+#include "nibble/base/rng.h"
 
 namespace nibble {
 namespace {
@@ -67,6 +70,34 @@ TEST(Sampler, the_same_seed_chain_and_position_draw_the_same) {
   EXPECT_NE(choose_token(logits, options, 2, 2), token);
   options.seed = 10;
   EXPECT_NE(choose_token(logits, options, 1, 2), token);
+}
+
+// By definition: the largest of log p + noise, whatever is passed over on the way.
+TEST(Sampler, is_the_largest_of_log_p_and_noise_over_large_vocabularies) {
+  constexpr size_t kVocabulary = 3000;
+  SamplerOptions options;
+  options.seed = 9;
+  std::vector<float> logits(kVocabulary);
+  std::set<TokenId> seen;
+  for (uint64_t position = 0; position < 300; ++position) {
+    options.temperature = position % 2 == 0 ? 1.0 : 3.0;
+    for (size_t i = 0; i < kVocabulary; ++i) {
+      logits[i] = static_cast<float>(4 * random_normal(position, i));
+    }
+    TokenId best = -1;
+    double most = 0;
+    const uint64_t stream = random_bits(random_bits(options.seed, 5), position);
+    for (size_t i = 0; i < kVocabulary; ++i) {
+      const double noise = -std::log(-std::log(random_uniform(stream, i) + 0x1p-54));
+      const double value = static_cast<double>(logits[i]) / options.temperature + noise;
+      if (best >= 0 && value <= most) continue;
+      best = static_cast<TokenId>(i);
+      most = value;
+    }
+    EXPECT_EQ(choose_token(logits, options, 5, position), best);
+    seen.insert(best);
+  }
+  EXPECT_GT(seen.size(), 200U);
 }
 
 }  // namespace
