@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "nibble/engine/engine.h"
+#include "nibble/engine/layer_pass.h"
 
 namespace nibble {
 
@@ -30,19 +30,13 @@ class ScoredStates {
   // kTokensAtATime of them bound the memory.
   std::span<const float> logits(uint64_t sequence, uint64_t first, uint64_t count);
 
-  static constexpr uint64_t kTokensAtATime = 512;  // of a pass: bounds the memory of activations
+  static constexpr uint64_t kTokensAtATime = LayerPass::kTokensAtATime;
 
  private:
-  void embed(const WeightLoader& loader, const std::vector<std::vector<TokenId>>& sequences);
-  void run_layer(const WeightLoader& loader, uint64_t index);
-
-  const ModelSpec& spec_;
-  EngineOptions options_;
-  ThreadPool* pool_;
-  std::vector<std::vector<float>> states_;  // of each sequence
+  LayerPass pass_;
+  SequenceStates states_;
   std::vector<float> final_norm_;
   Linear head_;
-  Forward forward_;
   std::vector<uint64_t> rows_;
   std::vector<float> logits_;
 };
