@@ -92,6 +92,40 @@ class Certify(CaseTest):
         self.assertEqual(run("verify", candidates[0]).returncode, 0)
         self.assertEqual(run("quantize", self.reference, candidates[0], "--format", "int4-g32", "--include", "all_linears").returncode, 0)
 
+    def test_attribution_names_what_was_damaged(self):
+        # Only the second layer's experts are other than the reference's: no other group is tried.
+        candidate = self.dir / "one-layer"
+        experts = "name:model.layers.1.mlp.experts.*"
+        made = run("quantize", self.reference, candidate, "--format", "int4-g32", "--rule", "int4.amax7", "--include", experts, "--quiet")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        page = self.dir / "page.html"
+        common = (self.reference, candidate, "--prompts", self.prompts(), "--length", self.LENGTH, "--noise", "none")
+        row = self.certify(*common, "--attribute", "--html", page)["candidates"][0]
+        parted = sum(first is not None for first in row["first_divergence"])
+        self.assertGreater(parted, 0)
+        (group,) = row["attribution"]
+        self.assertEqual((group["layer"], group["role"], group["healed"], group["of"]), (1, "routed_expert", parted, parted))
+        self.assertEqual(group["kl_after"], 0)
+        self.assertGreater(group["kl_before"], 0)
+        self.assertGreater(group["margin_gain"], 0)
+        basis = row["attribution_basis"]
+        self.assertEqual((basis["first_divergences"], basis["tried"], basis["left_out"]), (parted, parted, 0))
+        self.assertIn({"layer": 0, "role": "routed_expert"}, basis["same"])
+        self.assertIn({"layer": None, "role": "head"}, basis["same"])
+        self.assertEqual(row["attribution_cost"]["sweeps"], 1)
+        recorded = json.loads((candidate / "nibble.json").read_text())["certificate"]
+        self.assertEqual(recorded["attribution"], row["attribution"])
+        text = page.read_text()
+        self.assertIn("Which weights it comes from", text)
+        self.assertIn(f"layer 1, routed_expert heals {parted} of {parted}", text)
+        table = run("certify", *common, "--attribute", "--attribute-places", 1, "--seed", 3, "--quiet").stdout
+        self.assertIn("layer 1, routed_expert heals 1 of 1", table)
+        self.assertIn("layer passes", table)
+        if parted > 1:
+            self.assertIn("drawn with seed 3", table)
+        itself = self.certify(self.reference, self.reference, "--prompts", self.prompts(), "--length", 8, "--noise", "none", "--attribute")
+        self.assertEqual(itself["candidates"][0]["attribution"], [])
+
     def test_gates_are_an_exit_code(self):
         candidate = self.candidate()
         common = (self.reference, candidate, "--prompts", self.prompts(), "--length", 8, "--no-record")

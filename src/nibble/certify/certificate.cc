@@ -37,6 +37,7 @@ Fork fork_of(uint64_t chain, const ChainDivergence& divergence, const JudgedChai
   const Choice& at = judged[*divergence.first];
   Fork fork{.chain = chain, .position = *divergence.first, .kind = divergence.kind};
   fork.token = at.token;
+  fork.reference = at.reference;
   fork.candidate = at.candidate;
   fork.margin = static_cast<double>(at.margin);
   fork.kl = static_cast<double>(at.kl);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nibble/certify/attribution.h"
 #include "nibble/certify/divergence.h"
 #include "nibble/certify/statistics/curves.h"
 #include "nibble/certify/statistics/horizon.h"
@@ -23,11 +24,11 @@ struct LengthClass {
 struct Fork {
   uint64_t chain = 0, position = 0;  // of chosen tokens, from 0
   DivergenceKind kind = DivergenceKind::kForked;
-  TokenId token = 0, candidate = 0;
-  double margin = 0;       // of the reference's two best logits
-  double kl = 0;           // at the fork, nats
-  double kl_behind = 0;    // mean over the rest of the chain; 0 without any
-  double candidate_p = 0;  // the candidate's probability of the chain's token
+  TokenId token = 0, reference = 0, candidate = 0;  // the chain's; what each would have chosen
+  double margin = 0;                                // of the reference's two best logits
+  double kl = 0;                                    // at the fork, nats
+  double kl_behind = 0;                             // mean over the rest of the chain; 0 without any
+  double candidate_p = 0;                           // the candidate's probability of the chain's token
   bool within_noise = false;
   // What the candidate writes from here on, its own choice first; empty: not asked for.
   std::vector<TokenId> continuation = {};
@@ -46,6 +47,7 @@ struct CandidateCertificate {
   std::string why_they_differ;       // implied and measured horizon, in words; empty where they agree within a third
   std::vector<Fork> forks;           // one a diverged chain, in order of chains
   std::optional<TaskScore> task;
+  std::optional<Attribution> attribution;
   std::vector<double> expected_agreement;  // of chains that somebody else sampled; else empty
 };
 

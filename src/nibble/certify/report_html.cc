@@ -65,8 +65,8 @@ std::string certificate_html(const Certificate& certificate, const std::vector<C
                              const CertificateTexts& texts) {
   return html_page(title_of(certificate), lead(certificate) + best_of(certificate) + html_choices(certificate) +
                                               html_curves(certificate) + html_hazard(certificate) +
-                                              html_tasks(certificate) + html_forks(certificate, chains, texts) +
-                                              setting(certificate));
+                                              html_tasks(certificate) + html_attribution(certificate) +
+                                              html_forks(certificate, chains, texts) + setting(certificate));
 }
 
 }  // namespace nibble

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "nibble/certify/report.h"
+#include "nibble/certify/report_json_attribution.h"
 
 namespace nibble {
 namespace {
@@ -53,6 +54,7 @@ Json forks_json(const CandidateCertificate& c) {
                      {"position", fork.position},
                      {"kind", divergence_kind_name(fork.kind)},
                      {"token", fork.token},
+                     {"reference", fork.reference},
                      {"candidate", fork.candidate},
                      {"margin", fork.margin},
                      {"within_noise", fork.within_noise},
@@ -87,6 +89,10 @@ Json figures_json(const Certificate& certificate, const CandidateCertificate& c)
                   {"kl_max", c.totals.kl_max},
                   {"log_p_mean_difference", c.totals.log_p_mean_difference}};
   if (c.task) figures["checkable"] = task_json(*c.task);
+  if (c.attribution) {
+    figures["attribution"] = attribution_json(*c.attribution);
+    figures["attribution_basis"] = attribution_basis_json(*c.attribution);
+  }
   return figures;
 }
 
@@ -117,6 +123,7 @@ Json candidate_json(const Certificate& certificate, const CandidateCertificate& 
   }
   object["hazard"] = std::move(hazard);
   object["forks"] = forks_json(c);
+  if (c.attribution) object["attribution_cost"] = attribution_cost_json(*c.attribution);
   if (!c.expected_agreement.empty()) object["expected_agreement"] = c.expected_agreement;
   return object;
 }

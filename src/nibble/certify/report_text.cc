@@ -1,10 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "nibble/base/table.h"
 #include "nibble/certify/report.h"
 
 namespace nibble {
 namespace {
+
+constexpr size_t kGroupRows = 12;
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -62,6 +67,24 @@ std::string task_table(const Certificate& certificate) {
   return rows.size() == 1 ? "" : "\n" + table_text(rows);
 }
 
+// The groups that heal the most.
+std::string attribution_table(const CandidateCertificate& c) {
+  if (!c.attribution) return "";
+  const Attribution& a = *c.attribution;
+  std::string text = fmt::format("\n{}, one group of weights at a time from the reference: {}\n{}; {}\n", c.name,
+                                 attribution_verdict(a), attribution_basis(a), attribution_cost(a));
+  if (a.groups.empty()) return text;
+  Rows rows = {{"group", "tensors", "healed", "margin gain", "KL before", "KL after"}};
+  for (const AttributedGroup& group : std::span(a.groups).first(std::min(a.groups.size(), kGroupRows))) {
+    rows.push_back({place_name(group.place), fmt::format("{}", group.tensors),
+                    fmt::format("{} of {}", group.healed, a.of), fmt::format("{:+.3f}", group.margin_gain),
+                    fmt::format("{:.2e}", a.kl_before), fmt::format("{:.2e}", group.kl_after)});
+  }
+  text += table_text(rows);
+  if (a.groups.size() > kGroupRows) text += fmt::format("… {} more: --json\n", a.groups.size() - kGroupRows);
+  return text;
+}
+
 }  // namespace
 
 std::string certificate_text(const Certificate& certificate) {
@@ -75,6 +98,7 @@ std::string certificate_text(const Certificate& certificate) {
       break;
     }
   }
+  for (const CandidateCertificate& c : certificate.candidates) text += attribution_table(c);
   return text;
 }
 

@@ -7,6 +7,7 @@
 
 #include "nibble/base/error.h"
 #include "nibble/base/stopwatch.h"
+#include "nibble/certify/attribute.h"
 #include "nibble/certify/chain_file.h"
 #include "nibble/certify/same_architecture.h"
 #include "nibble/certify/task_run.h"
@@ -22,7 +23,8 @@
 namespace nibble {
 namespace {
 
-constexpr uint64_t kForkTokens = 24;  // of a candidate's own text behind a fork
+constexpr uint64_t kForkTokens = 24;                    // of a candidate's own text behind a fork
+constexpr uint64_t kUnknownMemory = uint64_t{1} << 30;  // of states, where nobody says what is free
 
 class CertifyRun {
  public:
@@ -195,16 +197,45 @@ class CertifyRun {
     return result_.certificate.noise->largest;
   }
 
-  void add_candidate(size_t model, double noise, ScoredStates* reference) {
+  std::vector<JudgedChain> judge_candidate(size_t model, ScoredStates* reference) {
     ScoredStates candidate = states(model, options_[model], short_name(path(model)));
-    const std::vector<JudgedChain> judged = judge(reference, &candidate, path(model));
+    return judge(reference, &candidate, path(model));
+  }
+
+  void add_candidate(size_t model, double noise, ScoredStates* reference) {
+    const std::vector<JudgedChain> judged = judge_candidate(model, reference);
     CandidateCertificate result = certify_candidate(result_.chains, judged, end_tokens_, noise, request_.bootstrap);
     result.name = short_name(path(model));
     result.path = path(model);
     if (request_.chains && request_.sampler.temperature > 0) result.expected_agreement = expected_agreement(judged);
+    if (request_.attribution_places != 0) result.attribution = attribute_forks(model, result.forks, reference);
     write_forks(model, &result);
     if (task_) result.task = score_task(*task_, write_task(model), request_.length, request_.bootstrap);
     result_.certificate.candidates.push_back(std::move(result));
+  }
+
+  Attribution attribute_forks(size_t model, const std::vector<Fork>& forks, ScoredStates* states) {
+    // A layer of each; what is left is for states, but for a quarter that keys, values and logits may take.
+    const uint64_t weights = largest_layer_bytes(reference().checkpoint, reference().model) +
+                             largest_layer_bytes(models_[model].checkpoint, models_[model].model);
+    const uint64_t available = machine_info().available_bytes;
+    check_memory(path(model), weights, available);
+    const AttributionRequest request{
+        .reference = &models_[0],
+        .candidate = &models_[model],
+        .reference_options = options_[0],
+        .candidate_options = options_[model],
+        .chains = result_.chains,
+        .forks = forks,
+        .judge = judge_options(path(model)),
+        .options = {
+            .most_places = request_.attribution_places,
+            .seed = request_.sampler.seed,
+            .state_bytes = available == 0 ? kUnknownMemory : std::max<uint64_t>(1, (available - weights) / 4 * 3)}};
+    return attribute(request, states, &pool_, [&](const AttributionProgress& at) {
+      say(fmt::format("{}: attributes, sweep {}, layer {} of {}, {} groups under way", short_name(path(model)),
+                      at.sweep, at.layer, at.layers, at.groups));
+    });
   }
 
   // What the candidate writes from its widest forks on.

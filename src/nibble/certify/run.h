@@ -26,8 +26,10 @@ struct CertifyRequest {
   std::string noise = "bf16";  // scheme of the reference's other arithmetic path; "none"
   SamplerOptions sampler;
   BootstrapOptions bootstrap;
-  uint64_t fork_texts =
-      0;  // of each candidate: how many of its widest forks it goes on from, itself; needs it in memory
+  // Of each candidate: how many of its widest forks it goes on from, itself; needs it in memory.
+  uint64_t fork_texts = 0;
+  // Which weights its first divergences come from (attribute.h): at most so many of them are tried; 0: not asked.
+  uint64_t attribution_places = 0;
   int threads = 1;
 };
 

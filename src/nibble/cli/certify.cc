@@ -26,7 +26,8 @@ namespace {
 struct CertifyArgs {
   CertifyRequest request;
   std::optional<std::string> gate, write_chains, html;
-  bool no_record = false;
+  bool no_record = false, attribute = false;
+  uint64_t places = 64;
 };
 
 // Into each candidate's nibble.json; where that cannot be written the certificate is no less true.
@@ -89,6 +90,7 @@ int run_certify(const CertifyArgs& args, const CommonOptions& common) {
   }
   request.threads = common.thread_count();
   if (args.html) request.fork_texts = kForkTexts;
+  if (args.attribute) request.attribution_places = args.places;
   StatusLine status(common.quiet);
   const CertifyResult result = certify(request, [&](std::string_view what) { status.show(what); });
   status.clear();
@@ -164,6 +166,12 @@ std::function<int()> setup_certify(CLI::App& app, CommonOptions& common) {
   app.add_option("--kv-scale", request.kv_scale, "of 8-bit keys and values: checkpoint, dynamic or 1")
       ->check(CLI::IsMember({"checkpoint", "dynamic", "1"}));
   app.add_option("--html", args->html, "also as one page with curves and texts")->type_name("FILE");
+  app.add_flag("--attribute", args->attribute,
+               "name the weights that first divergences come from: one group at a time from the reference");
+  app.add_option("--attribute-places", args->places, "first divergences that --attribute tries, drawn with --seed")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
+      ->capture_default_str()
+      ->type_name("N");
   app.add_flag("--no-record", args->no_record, "leave the candidates' nibble.json alone");
   app.add_option("--gate", args->gate, "bounds that decide the exit code: flip_rate<=0.02,horizon>=256")
       ->type_name("BOUNDS");

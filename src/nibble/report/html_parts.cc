@@ -12,6 +12,7 @@ namespace {
 constexpr std::string_view kNone = "–";
 
 bool looks_numeric(std::string_view cell) {
+  if (cell.size() > 1 && (cell[0] == '-' || cell[0] == '+')) cell.remove_prefix(1);
   return cell == kNone || (!cell.empty() && std::isdigit(static_cast<unsigned char>(cell[0])) != 0);
 }
 
