@@ -34,7 +34,7 @@ NIBBLE_VEC void for_eights(const float* a, const float* b, uint64_t n, const Use
   }
 }
 
-float largest(const float* x, uint64_t n) {
+[[maybe_unused]] float largest(const float* x, uint64_t n) {
   constexpr float kNone = -std::numeric_limits<float>::infinity();
   Vec16 most = vec_set(kNone);
   uint64_t i = 0;
@@ -44,14 +44,14 @@ float largest(const float* x, uint64_t n) {
   return top;
 }
 
-double exp_sum(const float* x, uint64_t n, float top) {
+[[maybe_unused]] double exp_sum(const float* x, uint64_t n, float top) {
   const Vec8d of_top = vecd_set(static_cast<double>(top));
   Vec8d sum[2] = {vecd_set(0), vecd_set(0)};
   for_eights(x, x, n, [&](uint64_t half, Vec8d a, Vec8d) { sum[half] = sum[half] + vecd_exp(a - of_top); });
   return vecd_sum(sum[0] + sum[1]);
 }
 
-SoftmaxSums softmax_sums(const float* a, float top_a, const float* b, float top_b, uint64_t n) {
+[[maybe_unused]] SoftmaxSums softmax_sums(const float* a, float top_a, const float* b, float top_b, uint64_t n) {
   const Vec8d of_a = vecd_set(static_cast<double>(top_a)), of_b = vecd_set(static_cast<double>(top_b));
   const Vec8d zero = vecd_set(0), least = vecd_set(std::numeric_limits<double>::denorm_min());
   Vec8d sum_a[2] = {zero, zero}, sum_b[2] = {zero, zero}, apart[2] = {zero, zero};
