@@ -6,7 +6,7 @@
 #   tools/stage.sh sanitize asan|tsan MODULE…   builds and runs the tests of these modules, or of `all`
 #   tools/stage.sh fuzz SECONDS        every fuzz target for so long, from its corpus
 #   tools/stage.sh tidy changed|all    clang-tidy
-#   tools/stage.sh cuda                tests/cuda/*.cu compile for every architecture that nibble names
+#   tools/stage.sh cuda                all .cu files compile for every architecture that nibble names, and no kernel spills
 #   tools/stage.sh canary              an outside project adds a row to every list
 #   tools/stage.sh field               the field's own libraries read what nibble writes
 #   tools/stage.sh browser             the pages of `plan --html` and `certify --html` in a headless Chromium
