@@ -121,7 +121,7 @@ std::vector<float> decoded(const FragmentLayout& layout, const DeviceBuffer<std:
   const auto bytes = data.read(static_cast<uint64_t>(expert) * layout.bytes(), layout.bytes());
   EncodedMatrix matrix = EncodedMatrix::make(parse_format(shape.format), layout.n, layout.k);
   const bool shifted = layout.scale == ScaleType::kE8M0;
-  unpack_fragments(layout, bytes, RowOrder::kPlain, shifted ? factor : 1.0F, &matrix);
+  unpack_fragments(layout, bytes, FragmentRowOrder::kPlain, shifted ? factor : 1.0F, &matrix);
   if (matrix.format.two_level) matrix.tensor_scale = {SecondLevel::kMultiply, factor};
   std::vector<float> values(layout.n * layout.k);
   decode(matrix, values);
@@ -231,7 +231,7 @@ Setup make_setup(const Shape& shape, uint64_t most_tokens) {
                .topk = shape.topk,
                .hidden = shape.hidden,
                .intermediate = shape.intermediate,
-               .router = RouterKind::kSoftmaxTopK,
+               .router = MoeRouterKind::kSoftmaxTopK,
                .gate = shape.gate},
               gate_up,
               down,

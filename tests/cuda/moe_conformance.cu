@@ -24,7 +24,7 @@ namespace {
 struct Case {
   const char* format;
   uint64_t hidden, intermediate, experts, topk;
-  RouterKind router;
+  MoeRouterKind router;
   GateKind gate;
   bool bias;
   enum Routing { kSpread, kHot, kHoles } routing = kSpread;  // kHot: all to few experts; kHoles: some ids are -1
@@ -39,7 +39,7 @@ struct Experts {
   ExpertMatrix matrix;
 };
 
-Experts make_experts(const Case& test, uint64_t n, uint64_t k, RowOrder order, RngForTest* rng) {
+Experts make_experts(const Case& test, uint64_t n, uint64_t k, FragmentRowOrder order, RngForTest* rng) {
   const Format format = parse_format(test.format);
   Experts out;
   out.matrix.layout = choose_fragment_layout(format, n, k).layout.value();
@@ -99,12 +99,12 @@ Inputs make_inputs(const Case& test, const MoeShape& shape, uint64_t tokens, Rng
   return in;
 }
 
-Routing routing_of(const MoeShape& shape, const Inputs& in, uint64_t token) {
-  if (shape.router != RouterKind::kGiven) {
+MoeRouting routing_of(const MoeShape& shape, const Inputs& in, uint64_t token) {
+  if (shape.router != MoeRouterKind::kGiven) {
     const std::span<const float> logits(in.logits);
     return route_reference(shape, logits.subspan(token * shape.routed_experts, shape.routed_experts), in.correction);
   }
-  Routing out;
+  MoeRouting out;
   for (uint64_t k = 0; k < shape.topk; ++k) {
     out.ids.push_back(in.ids[token * shape.topk + k]);
     out.weights.push_back(static_cast<double>(in.weights[token * shape.topk + k]));
@@ -140,9 +140,10 @@ int run_case(const Case& test, const std::vector<uint64_t>& token_counts) {
                  .intermediate = test.intermediate,
                  .router = test.router,
                  .gate = test.gate,
-                 .scaling = test.router == RouterKind::kSigmoidBias ? 2.5F : 1.0F};
-  const Experts gate_up = make_experts(test, 2 * test.intermediate, test.hidden, RowOrder::kGateUpAlternate, &rng);
-  const Experts down = make_experts(test, test.hidden, test.intermediate, RowOrder::kPlain, &rng);
+                 .scaling = test.router == MoeRouterKind::kSigmoidBias ? 2.5F : 1.0F};
+  const Experts gate_up =
+      make_experts(test, 2 * test.intermediate, test.hidden, FragmentRowOrder::kGateUpAlternate, &rng);
+  const Experts down = make_experts(test, test.hidden, test.intermediate, FragmentRowOrder::kPlain, &rng);
   const MoeLayer layer{shape, gate_up.matrix, down.matrix};
   std::vector<DecodedExpert> decoded;
   for (uint64_t e = 0; e < test.experts; ++e) {
@@ -207,7 +208,7 @@ int run(bool small) {
     std::printf("skipped: %s\n", why.c_str());
     return 77;
   }
-  using enum RouterKind;
+  using enum MoeRouterKind;
   using enum GateKind;
   int failed = 0;
   const std::vector<Case> tiny = {

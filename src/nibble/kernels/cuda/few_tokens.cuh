@@ -1,27 +1,30 @@
-// The whole MoE layer for 1 to 16 tokens in one launch: a persistent grid, one block a multiprocessor.
+// The whole MoE layer for 1 to 16 tokens in one launch: a persistent grid, one block of 16 warps a multiprocessor.
 //
 // Bound. At one token every weight of the chosen experts is read once and used once: 53 MB for gpt-oss-120b, 11.5 us at
 // the 4.6 TB/s that an H200 reads. Nothing else may take time beside it, so:
 //
-// * One launch. Router, gate_up, activation, down and the weighted sum are phases of it with two barriers of the grid
-//   between; as launches of their own they cost 10 to 16 us.
-// * Weights arrive by bulk copies (cp.async.bulk, an mbarrier a stage) into a ring of shared memory that each warp has
-// for
-//   itself, and a warp's ring goes on into the down projection while gate_up is still computed: down's addresses are
-//   known once the router has run. At the barrier up to 174 KB a multiprocessor are there or on their way.
+// * One launch. Router, gate_up, activation, down and the weighted sum are phases of it; as launches they would cost 10
+//   to 16 us. No barrier of the grid lies between: h and down's sums are words with a flag, the number of the call,
+//   and whoever needs one reads it until the flag is there. All blocks are resident, so that ends.
+// * Weights arrive by bulk copies (cp.async.bulk, an mbarrier a stage) into a ring of shared memory of each warp's own,
+//   and that ring goes on into the down projection while gate_up is still computed: down's addresses are
+//   known once the router has run. When h is there, more than 100 KB a multiprocessor of down are, too.
 // * Every warp has the same number of tiles to within one: the tiles of a phase are one line, cut evenly over
 //   multiprocessors and their warps. Where a cut falls into a row tile, its parts are summed in the order of the cuts:
 //   through shared memory within a block, and for down through a second plane of sums between blocks (gate_up is cut
 //   between row tiles among blocks, since the activation needs whole sums). No float atomics; the same bits every run.
-// * Tensor cores do the products even for one token, since the products then cost one instruction for eight weights of
-// a
-//   lane and decoding is what is left (fragment_math.cuh).
+// * Tensor cores do the products even for one token: they then cost one instruction for eight weights of a lane, and
+//   decoding is what is left (fragment_math.cuh).
 //
-// Phases of a block: route and order (route.cuh); stage x for its experts' tokens in shared memory; gate_up, activation
-// -> h; barrier; stage h; down -> sums with bias; barrier; weighted sum over a token's experts -> out.
+// Phases of a block: read the logits and stage x in shared memory, before any weights, behind which they would wait;
+// route and order (route.cuh); gate_up, activation -> h; stage h; down -> sums with bias; weighted sum over a token's
+// experts. Activations that do not fit the staging area (many tokens of one expert with a long K) are read from global
+// memory.
 //
-// Activations that do not fit the staging area (many tokens of one expert with a long K) are read from global memory
-// instead, by the second instance of multiply_stage.
+// Reached on an H200 (bench/results/h200, docs/hopper-kernels.md): 76 % of 4.6 TB/s at 8 tokens of gpt-oss-120b, 42 %
+// at one. What stands in between, by counters and clocks in the kernel: a tile of 64 columns takes 64 instructions and
+// its share of a stage's about 25 more, 137 cycles a scheduler where memory would allow 124; and 16 us at one token are
+// not matrix work: 2.5 between launches, 3.5 to route and to begin, 2.5 until h has arrived, 4 until the last sums.
 #pragma once
 
 #include "nibble/kernels/cuda/few_tokens_args.cuh"
@@ -101,7 +104,7 @@ class FewTokensKernel {
  public:
   using Memory = FewTokensMemory<Format, Tuning, kBlocks>;
   static constexpr uint32_t kWarps = Tuning::kWarps, kThreads = kWarps * 32;
-  static constexpr uint32_t kUnrolledTiles = Format::kTileCols > 64 ? 1 : 2;
+  static constexpr uint32_t kUnrolledTiles = Format::kTileCols > 64 ? 1 : 4;
 
   struct Fixed {  // shared memory of fixed size
     WorkMap map;
@@ -153,7 +156,7 @@ class FewTokensKernel {
   __device__ __forceinline__ void route() {
     by_token_ = args_.tokens * row_stride(args_.hidden_size) <= args_.staging_bytes;
     auto* memory = reinterpret_cast<RouteMemory*>(memory_);
-    const bool given = args_.router == RouterKind::kGiven;
+    const bool given = args_.router == MoeRouterKind::kGiven;
     if (!given) read_logits(args_, memory);
     if (by_token_) {
       stage_rows(args_.tokens, [this](uint32_t token, uint32_t chunk) { return load_x(token, chunk); });

@@ -42,7 +42,7 @@ struct FewTokensArgs {
   uint2* sums = nullptr;      // down's sums, a float32 and a flag
   uint32_t tokens = 0, topk = 0, experts = 0, routed = 0, first_expert = 0;
   uint32_t hidden_size = 0, intermediate = 0;
-  RouterKind router = RouterKind::kGiven;
+  MoeRouterKind router = MoeRouterKind::kGiven;
   GateKind gate = GateKind::kSilu;
   float scaling = 1;
   Divisor blocks;              // of the grid

@@ -9,14 +9,17 @@
 namespace nibble {
 
 // Of those tried on an H200 (8 to 16 warps, 2 to 5 stages of 256 to 576 columns): two stages a warp are enough, since
-// 16 warps have 122 KB on their way, and what they leave of shared memory holds the activations of more tokens.
-using ChosenTuning = FewTokensTuning<16, 2, 448>;
+// 16 warps have more than 100 KB on their way, and a stage costs as many instructions as two of its tiles. What is left
+// of shared memory holds activations.
+template <class Format, int kBlocks>
+using ChosenTuning = FewTokensTuning<16, 2, kBlocks == 1 && Format::kScaleSize == 1 ? 512 : 448>;
 
 template <class Format, int kBlocks>
 cudaError_t launch_few_tokens(FewTokensArgs args, const FewTokensLaunch& launch) {
-  using Memory = FewTokensMemory<Format, ChosenTuning, kBlocks>;
-  const auto kernel = few_tokens_kernel<Format, ChosenTuning, kBlocks>;
-  constexpr uint32_t kFixed = sizeof(typename FewTokensKernel<Format, ChosenTuning, kBlocks>::Fixed) + 128;
+  using Tuning = ChosenTuning<Format, kBlocks>;
+  using Memory = FewTokensMemory<Format, Tuning, kBlocks>;
+  const auto kernel = few_tokens_kernel<Format, Tuning, kBlocks>;
+  constexpr uint32_t kFixed = sizeof(typename FewTokensKernel<Format, Tuning, kBlocks>::Fixed) + 128;
   if (launch.shared_bytes < kFixed + Memory::kStaging) return cudaErrorInvalidConfiguration;
   const uint32_t dynamic = launch.shared_bytes - kFixed;
   args.staging_bytes = dynamic - Memory::kStaging;
@@ -31,7 +34,7 @@ cudaError_t launch_few_tokens(FewTokensArgs args, const FewTokensLaunch& launch)
   if (error != cudaSuccess) return error;
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(launch.multiprocessors);
-  config.blockDim = dim3(ChosenTuning::kWarps * 32);
+  config.blockDim = dim3(Tuning::kWarps * 32);
   config.dynamicSmemBytes = dynamic;
   config.stream = launch.stream;
   cudaLaunchAttribute attribute = {};

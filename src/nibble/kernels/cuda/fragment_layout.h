@@ -6,8 +6,7 @@
 // `tile_cols` columns that follow each other along K, the last one of a row tile being narrower where K leaves a rest
 // (32 columns). Nothing is padded. A tile is its codes and, right behind them, its scales:
 //
-//   codes    blocks of 64 columns, 512 bytes: lane (g, t) of a warp, g = lane / 4, t = lane % 4, owns 16 bytes, four
-//   words
+//   codes    blocks of 64 columns, 512 bytes: lane (g, t) of a warp, g = lane / 4, t = lane % 4, owns four words
 //              word 0: row g,     columns 8t .. 8t + 7           word 2: row g,     columns 32 + 8t .. 32 + 8t + 7
 //              word 1: row g + 8, the same columns               word 3: row g + 8, the same columns
 //            (a block of 32 columns: 256 bytes, words 0 and 1 only)

@@ -48,15 +48,15 @@ uint32_t to_word(CodeKind codes, const uint8_t code[8]) {
 
 }  // namespace
 
-uint64_t source_row(RowOrder order, uint64_t rows, uint64_t row) {
-  if (order == RowOrder::kPlain) return row;
+uint64_t source_row(FragmentRowOrder order, uint64_t rows, uint64_t row) {
+  if (order == FragmentRowOrder::kPlain) return row;
   const uint64_t index = row / 16 * 8 + row % 8;
   const bool up = row % 16 >= 8;
-  if (order == RowOrder::kGateThenUp) return up ? rows / 2 + index : index;
+  if (order == FragmentRowOrder::kGateThenUp) return up ? rows / 2 + index : index;
   return 2 * index + (up ? 1 : 0);
 }
 
-float pack_fragments(const FragmentLayout& layout, const EncodedView& view, RowOrder order,
+float pack_fragments(const FragmentLayout& layout, const EncodedView& view, FragmentRowOrder order,
                      std::span<std::byte> matrix) {
   NIBBLE_CHECK(view.rows == layout.n && view.cols == layout.k && matrix.size() == layout.bytes());
   NIBBLE_CHECK(view.column_group == nullptr);
@@ -82,8 +82,8 @@ float pack_fragments(const FragmentLayout& layout, const EncodedView& view, RowO
   return layout.scale == ScaleType::kE8M0 ? exp2_int(-shift + kLargestE8M0 - 127) : 1.0F;
 }
 
-void unpack_fragments(const FragmentLayout& layout, std::span<const std::byte> matrix, RowOrder order, float factor,
-                      EncodedMatrix* out) {
+void unpack_fragments(const FragmentLayout& layout, std::span<const std::byte> matrix, FragmentRowOrder order,
+                      float factor, EncodedMatrix* out) {
   NIBBLE_CHECK(out->rows == layout.n && out->cols == layout.k && matrix.size() == layout.bytes());
   const int shift = layout.scale == ScaleType::kE8M0 ? kLargestE8M0 - 127 - std::ilogb(factor) : 0;
   const uint64_t size = scale_type_bytes(layout.scale), groups = layout.k / layout.group;
@@ -111,7 +111,7 @@ void unpack_fragments(const FragmentLayout& layout, std::span<const std::byte> m
   }
 }
 
-std::vector<float> reorder_rows(RowOrder order, std::span<const float> values) {
+std::vector<float> reorder_rows(FragmentRowOrder order, std::span<const float> values) {
   std::vector<float> out(values.size());
   for (uint64_t row = 0; row < out.size(); ++row) out[row] = values[source_row(order, out.size(), row)];
   return out;

@@ -13,26 +13,26 @@
 namespace nibble {
 
 // Which stored rows become which rows of the layout.
-enum class RowOrder : uint8_t {
+enum class FragmentRowOrder : uint8_t {
   kPlain,            // as they are
   kGateThenUp,       // rows 0 .. N/2 - 1 are gate, the rest up: interleaved by eights
   kGateUpAlternate,  // gate in even rows, up in odd ones, as gpt-oss stores them: interleaved by eights
 };
 
 // The stored row that row `row` of the layout holds.
-uint64_t source_row(RowOrder order, uint64_t rows, uint64_t row);
+uint64_t source_row(FragmentRowOrder order, uint64_t rows, uint64_t row);
 
 // Writes layout.bytes() of `matrix`, of the whole (N, K) `view`. Returns the factor that the kernels multiply sums
 // with, without the second-level scale: a power of two where exponents were shifted, else 1. Error on scales that are
 // not finite or negative, and on exponents that span more than kLargestE8M0Span binades.
-float pack_fragments(const FragmentLayout& layout, const EncodedView& view, RowOrder order,
+float pack_fragments(const FragmentLayout& layout, const EncodedView& view, FragmentRowOrder order,
                      std::span<std::byte> matrix);
 
 // The inverse: codes and scales as canonical arrays in the stored order of rows.
-void unpack_fragments(const FragmentLayout& layout, std::span<const std::byte> matrix, RowOrder order, float factor,
-                      EncodedMatrix* out);
+void unpack_fragments(const FragmentLayout& layout, std::span<const std::byte> matrix, FragmentRowOrder order,
+                      float factor, EncodedMatrix* out);
 
 // (N) per row in the stored order, such as biases, to the layout's order.
-std::vector<float> reorder_rows(RowOrder order, std::span<const float> values);
+std::vector<float> reorder_rows(FragmentRowOrder order, std::span<const float> values);
 
 }  // namespace nibble

@@ -19,7 +19,8 @@
 namespace nibble {
 namespace {
 
-constexpr RowOrder kOrders[] = {RowOrder::kPlain, RowOrder::kGateThenUp, RowOrder::kGateUpAlternate};
+constexpr FragmentRowOrder kOrders[] = {FragmentRowOrder::kPlain, FragmentRowOrder::kGateThenUp,
+                                        FragmentRowOrder::kGateUpAlternate};
 
 // All codes at all places: the pairs hold the codes' values, whatever the other seven are.
 TEST(FragmentWords, pairs_are_the_values_at_every_place) {
@@ -57,7 +58,7 @@ struct Packed {
   std::vector<std::byte> bytes;
   float factor = 0;
 
-  Packed(const std::string& format, uint64_t n, uint64_t k, RowOrder order, RngForTest* rng)
+  Packed(const std::string& format, uint64_t n, uint64_t k, FragmentRowOrder order, RngForTest* rng)
       : encoded(random_matrix_for_test(parse_format(format), n, k, rng)),
         layout(choose_fragment_layout(encoded.format, n, k).layout.value()),
         bytes(layout.bytes(), std::byte{0xee}),
@@ -71,7 +72,7 @@ TEST(FragmentPack, unpacking_gives_back_every_bit) {
   for (const std::string& format : kFormats) {
     for (const uint64_t k : {384U, 96U, 2880U}) {
       if (!choose_fragment_layout(parse_format(format), 48, k).layout) continue;
-      for (const RowOrder order : kOrders) {
+      for (const FragmentRowOrder order : kOrders) {
         SCOPED_TRACE(format + ", K = " + std::to_string(k));
         const Packed packed(format, 48, k, order, &rng);
         EncodedMatrix again = EncodedMatrix::make(packed.encoded.format, 48, k);
@@ -98,7 +99,7 @@ TEST(FragmentPack, size_is_that_of_the_stored_arrays) {
 // One code and its scale, found by the layout's words and not by fragment_place.
 TEST(FragmentPack, codes_and_scales_lie_where_the_header_says) {
   RngForTest rng{3};
-  const Packed packed("mxfp4", 32, 96, RowOrder::kPlain, &rng);
+  const Packed packed("mxfp4", 32, 96, FragmentRowOrder::kPlain, &rng);
   // Row 16 + 9 = row tile 1, g = 1, upper; columns 40..47 = block 0, second 32, t = 1: word 3 of lane 5.
   uint32_t word = 0;
   const uint64_t row_tile = 48 * 16 + 3 * 16;
@@ -116,12 +117,12 @@ TEST(FragmentPack, codes_and_scales_lie_where_the_header_says) {
 }
 
 TEST(FragmentPack, gate_and_up_meet_in_one_lane) {
-  EXPECT_EQ(source_row(RowOrder::kGateThenUp, 64, 17), 9U);
-  EXPECT_EQ(source_row(RowOrder::kGateThenUp, 64, 25), 32U + 9U);
-  EXPECT_EQ(source_row(RowOrder::kGateUpAlternate, 64, 17), 18U);
-  EXPECT_EQ(source_row(RowOrder::kGateUpAlternate, 64, 25), 19U);
+  EXPECT_EQ(source_row(FragmentRowOrder::kGateThenUp, 64, 17), 9U);
+  EXPECT_EQ(source_row(FragmentRowOrder::kGateThenUp, 64, 25), 32U + 9U);
+  EXPECT_EQ(source_row(FragmentRowOrder::kGateUpAlternate, 64, 17), 18U);
+  EXPECT_EQ(source_row(FragmentRowOrder::kGateUpAlternate, 64, 25), 19U);
   const std::vector<float> bias = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  EXPECT_EQ(reorder_rows(RowOrder::kGateUpAlternate, bias)[9], 3.0F);
+  EXPECT_EQ(reorder_rows(FragmentRowOrder::kGateUpAlternate, bias)[9], 3.0F);
 }
 
 TEST(FragmentPack, what_is_not_exact_is_refused) {
@@ -138,11 +139,11 @@ TEST(FragmentPack, what_is_not_exact_is_refused) {
   std::vector<std::byte> bytes(layout.bytes());
   std::ranges::fill(wide.scales, std::byte{60});
   wide.scales[3] = std::byte{188};
-  EXPECT_EQ(pack_fragments(layout, wide.view(), RowOrder::kPlain, bytes), 0x1p61F);
+  EXPECT_EQ(pack_fragments(layout, wide.view(), FragmentRowOrder::kPlain, bytes), 0x1p61F);
   wide.scales[3] = std::byte{189};
-  EXPECT_THROW(pack_fragments(layout, wide.view(), RowOrder::kPlain, bytes), Error);
+  EXPECT_THROW(pack_fragments(layout, wide.view(), FragmentRowOrder::kPlain, bytes), Error);
   wide.scales[3] = std::byte{255};
-  EXPECT_THROW(pack_fragments(layout, wide.view(), RowOrder::kPlain, bytes), Error);
+  EXPECT_THROW(pack_fragments(layout, wide.view(), FragmentRowOrder::kPlain, bytes), Error);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ std::string check_shape(const MoeShape& shape) {
     return "experts, topk, hidden and intermediate have to be at least 1";
   }
   if (shape.topk > kMoeTopKAtMost) return fmt::format("topk = {} is above {}", shape.topk, kMoeTopKAtMost);
-  if (shape.router == RouterKind::kGiven) return "";
+  if (shape.router == MoeRouterKind::kGiven) return "";
   if (shape.routed_experts > kMoeRoutedAtMost || shape.routed_experts < shape.topk) {
     return fmt::format("the router chooses {} of {} experts: at most {} are taken", shape.topk, shape.routed_experts,
                        kMoeRoutedAtMost);
@@ -58,10 +58,11 @@ std::string check_moe_layer(const MoeLayer& layer, const MoeCall& call) {
     return fmt::format("{} tokens: 1 to {} are taken", call.tokens, kMoeTokensAtMost);
   }
   if (call.x == nullptr || call.out == nullptr || call.workspace == nullptr) return "x, out or the workspace is null";
-  const bool given = shape.router == RouterKind::kGiven;
+  const bool given = shape.router == MoeRouterKind::kGiven;
   if (given && (call.ids == nullptr || call.given_weights == nullptr)) return "the given ids or weights are null";
   if (!given && call.logits == nullptr) return "the router's logits are null";
-  if (shape.router == RouterKind::kSigmoidBias && call.correction == nullptr) return "the router's correction is null";
+  if (shape.router == MoeRouterKind::kSigmoidBias && call.correction == nullptr)
+    return "the router's correction is null";
   return "";
 }
 

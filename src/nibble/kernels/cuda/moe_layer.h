@@ -22,7 +22,7 @@
 
 namespace nibble {
 
-enum class RouterKind : uint8_t {
+enum class MoeRouterKind : uint8_t {
   kGiven,        // `ids` and `given_weights`
   kSoftmaxTopK,  // the topk largest logits, softmax over them (gpt-oss; Qwen3 and Mixtral, normalised)
   kSigmoidBias,  // largest sigmoid(logit) + correction; weights sigmoid(logit), normalised, times `scaling` (Kimi-K2)
@@ -44,7 +44,7 @@ struct MoeShape {
   uint64_t topk = 0;
   uint64_t hidden = 0;        // H
   uint64_t intermediate = 0;  // I
-  RouterKind router = RouterKind::kSoftmaxTopK;
+  MoeRouterKind router = MoeRouterKind::kSoftmaxTopK;
   GateKind gate = GateKind::kSilu;
   float scaling = 1;
 };

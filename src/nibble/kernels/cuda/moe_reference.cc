@@ -36,8 +36,8 @@ std::vector<double> product(const std::vector<float>& matrix, const std::vector<
 
 }  // namespace
 
-Routing route_reference(const MoeShape& shape, std::span<const float> logits, std::span<const float> correction) {
-  const bool biased = shape.router == RouterKind::kSigmoidBias;
+MoeRouting route_reference(const MoeShape& shape, std::span<const float> logits, std::span<const float> correction) {
+  const bool biased = shape.router == MoeRouterKind::kSigmoidBias;
   std::vector<int32_t> order(shape.routed_experts);
   std::iota(order.begin(), order.end(), 0);
   // Ranked in float32, as the kernel does: near ties are decided there.
@@ -46,7 +46,7 @@ Routing route_reference(const MoeShape& shape, std::span<const float> logits, st
     return biased ? 1 / (1 + std::exp(-logits[at])) + correction[at] : logits[at];
   };
   std::ranges::stable_sort(order, [&](int32_t a, int32_t b) { return rank(a) > rank(b); });
-  Routing out;
+  MoeRouting out;
   double sum = 0;
   for (uint64_t k = 0; k < shape.topk; ++k) {
     const auto at = static_cast<size_t>(order[k]);
@@ -61,7 +61,7 @@ Routing route_reference(const MoeShape& shape, std::span<const float> logits, st
   return out;
 }
 
-std::vector<double> moe_reference(const MoeShape& shape, const Routing& routing, std::span<const float> x,
+std::vector<double> moe_reference(const MoeShape& shape, const MoeRouting& routing, std::span<const float> x,
                                   const std::function<const DecodedExpert&(int32_t)>& expert) {
   std::vector<double> out(shape.hidden);
   const std::vector<double> exact(x.begin(), x.end());

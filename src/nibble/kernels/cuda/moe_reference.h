@@ -12,13 +12,13 @@
 namespace nibble {
 
 // A token's choice.
-struct Routing {
+struct MoeRouting {
   std::vector<int32_t> ids;     // (topk) of this rank, -1 for none
   std::vector<double> weights;  // (topk)
 };
 
-// Equal logits: the lower id first. Not for RouterKind::kGiven.
-Routing route_reference(const MoeShape& shape, std::span<const float> logits, std::span<const float> correction);
+// Equal logits: the lower id first. Not for MoeRouterKind::kGiven.
+MoeRouting route_reference(const MoeShape& shape, std::span<const float> logits, std::span<const float> correction);
 
 // An expert's weights as they decode, rows in the order of the layout (gate and up interleaved by eights).
 struct DecodedExpert {
@@ -27,7 +27,7 @@ struct DecodedExpert {
 };
 
 // out (H) of one token. `expert` is asked for those that it chose, from one thread.
-std::vector<double> moe_reference(const MoeShape& shape, const Routing& routing, std::span<const float> x,
+std::vector<double> moe_reference(const MoeShape& shape, const MoeRouting& routing, std::span<const float> x,
                                   const std::function<const DecodedExpert&(int32_t)>& expert);
 
 }  // namespace nibble

@@ -43,7 +43,7 @@ struct RouteMemory {
 
 // Logits of all tokens as keys and as what weights are made of, by all threads: one wait for memory.
 __device__ __forceinline__ void read_logits(const FewTokensArgs& args, RouteMemory* memory) {
-  const bool sigmoid = args.router == RouterKind::kSigmoidBias;
+  const bool sigmoid = args.router == MoeRouterKind::kSigmoidBias;
 #pragma unroll 4
   for (uint32_t i = threadIdx.x; i < args.tokens * args.routed; i += blockDim.x) {
     float value = __ldg(args.logits + i), ranked = value;
@@ -109,7 +109,7 @@ __device__ __forceinline__ void choose(const FewTokensArgs& args, uint32_t token
     map->weight[token * args.topk + rank] = memory->value[token][i];
   }
   __syncwarp();
-  const bool sigmoid = args.router == RouterKind::kSigmoidBias;
+  const bool sigmoid = args.router == MoeRouterKind::kSigmoidBias;
   float* weights = map->weight + token * args.topk;
   const float chosen = lane < args.topk ? weights[lane] : 0.0f, largest = weights[0];
   const float share = lane >= args.topk ? 0.0f : sigmoid ? chosen : __expf(chosen - largest);
