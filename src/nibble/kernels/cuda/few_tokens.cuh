@@ -21,7 +21,7 @@
 // experts. Activations that do not fit the staging area (many tokens of one expert with a long K) are read from global
 // memory.
 //
-// Reached on an H200 (bench/results/h200, docs/hopper-kernels.md): 76 % of 4.6 TB/s at 8 tokens of gpt-oss-120b, 42 %
+// Reached on an H200 (bench/results/h200, docs/hopper-kernels.md): 77 % of 4.6 TB/s at 8 tokens of gpt-oss-120b, 42 %
 // at one. What stands in between, by counters and clocks in the kernel: a tile of 64 columns takes 64 instructions and
 // its share of a stage's about 25 more, 137 cycles a scheduler where memory would allow 124; and 16 us at one token are
 // not matrix work: 2.5 between launches, 3.5 to route and to begin, 2.5 until h has arrived, 4 until the last sums.
