@@ -58,7 +58,7 @@ cuda() {
   local nvcc
   nvcc=$(tools/find_nvcc.sh)
   cmake --preset cuda --log-level=WARNING -DCMAKE_CUDA_COMPILER="$nvcc" >/dev/null
-  cmake --build build/cuda --target cuda_compile -j "$jobs"
+  cmake --build build/cuda --target cuda_compile nibble_kernels_cuda -j "$jobs"
 }
 
 canary() {
