@@ -1,9 +1,10 @@
-# nibble_module(NAME [HOT_LOOPS] [DEPENDS module…] [LIBS library…])
+# nibble_module(NAME [HOT_LOOPS] [DEPENDS module…] [LIBS library…] [PRECOMPILE header…])
 #
 # One static library per folder of src/nibble, from the .cc files in it and below. `*_test.cc` beside a source becomes
 # part of the module's one test program; `*_avx2.cc`, `*_avx512.cc` … are compiled for that instruction set (and only
-# those: everything else must run on any x86-64). The target NAME_tests builds the test program, whether or not there is
-# one yet. HOT_LOOPS: the module's time goes into its own loops, so a release build optimizes them further.
+# those: everything else must run on any x86-64). `main.cc` and `shared_object.cc` are left to whoever links them. The
+# target NAME_tests builds the test program, whether or not there is one yet. HOT_LOOPS: the module's time goes into its
+# own loops, so a release build optimizes them further. PRECOMPILE: headers of LIBS that cost as much, as in <a/b.h>.
 #
 # GoogleTest and nlohmann-json are half of the compile time: their headers are compiled once a module. Sources include
 # what they use all the same; the header checks and clang-tidy hold them to it.
@@ -32,11 +33,11 @@ function(nibble_set_isa FILES)
 endfunction()
 
 function(nibble_module NAME)
-  cmake_parse_arguments(ARG "HOT_LOOPS" "" "DEPENDS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "HOT_LOOPS" "" "DEPENDS;LIBS;PRECOMPILE" ${ARGN})
   file(GLOB_RECURSE all CONFIGURE_DEPENDS *.cc)
   set(sources ${all})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
-  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/(main|shared_object)\\.cc$")
   set(tests ${all})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   nibble_set_isa("${sources}")
@@ -49,19 +50,19 @@ function(nibble_module NAME)
       target_compile_options(nibble_${NAME} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O3>")
     endif()
     if(NIBBLE_PRECOMPILE)
-      target_precompile_headers(nibble_${NAME} PRIVATE <nlohmann/json.hpp>)
+      target_precompile_headers(nibble_${NAME} PRIVATE <nlohmann/json.hpp> ${ARG_PRECOMPILE})
     endif()
   else()
     add_library(nibble_${NAME} INTERFACE)
     target_link_libraries(nibble_${NAME} INTERFACE nibble_flags ${deps})
   endif()
   if(NIBBLE_TESTS)
-    nibble_module_tests(${NAME} "${tests}" "${ARG_LIBS}")
+    nibble_module_tests(${NAME} "${tests}" "${ARG_LIBS}" "${ARG_PRECOMPILE}")
   endif()
   nibble_check_headers(${NAME} "${ARG_LIBS}")
 endfunction()
 
-# All test programs share one set of precompiled headers.
+# All test programs share one set of precompiled headers, but for those that have more of them.
 function(nibble_precompile_test TARGET)
   if(NOT TARGET nibble_test_headers)
     file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "// Precompiled headers need a source.\n")
@@ -75,7 +76,7 @@ function(nibble_precompile_test TARGET)
   target_precompile_headers(${TARGET} REUSE_FROM nibble_test_headers)
 endfunction()
 
-function(nibble_module_tests NAME TESTS LIBS)
+function(nibble_module_tests NAME TESTS LIBS PRECOMPILE)
   add_custom_target(${NAME}_tests)
   if(NOT TESTS)
     return()
@@ -84,7 +85,9 @@ function(nibble_module_tests NAME TESTS LIBS)
   target_link_libraries(${NAME}_test PRIVATE nibble_${NAME} nibble_testing GTest::gmock GTest::gtest_main ${LIBS})
   target_compile_definitions(${NAME}_test PRIVATE NIBBLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_dependencies(${NAME}_tests ${NAME}_test)
-  if(NIBBLE_PRECOMPILE)
+  if(NIBBLE_PRECOMPILE AND PRECOMPILE)
+    target_precompile_headers(${NAME}_test PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> ${PRECOMPILE})
+  elseif(NIBBLE_PRECOMPILE)
     nibble_precompile_test(${NAME}_test)
   endif()
   if(NIBBLE_SANITIZE)

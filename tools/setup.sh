@@ -11,6 +11,9 @@ packages=(
   clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev lld-19
   nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libre2-dev libxxhash-dev libssl-dev libicu-dev
   libgtest-dev libgmock-dev libbenchmark-dev
+  # Training only. Debian builds libtorch with OpenCV and FFmpeg, hence the long list of what comes with it; the BLAS that
+  # comes by default is the reference implementation, tens of times slower than OpenBLAS.
+  libtorch-dev libopenblas0-pthread
 )
 if [ $# -gt 0 ]; then packages=("$@"); fi
 

@@ -7,4 +7,6 @@ std::span<const std::string_view> published_formats() {
   return kNames;
 }
 
+PublishedScheme published_training_scheme() { return {"int4-g32", "int4.amax7"}; }
+
 }  // namespace nibble

@@ -9,4 +9,11 @@ namespace nibble {
 
 std::span<const std::string_view> published_formats();
 
+// The scheme that the first releases with quantization-aware training were trained for: published experiments about it
+// use this grid.
+struct PublishedScheme {
+  std::string_view format, rule;
+};
+PublishedScheme published_training_scheme();
+
 }  // namespace nibble
