@@ -102,6 +102,8 @@ def compile_arguments(unit):
             flags.pop(0)
         elif flag != "-c" and flag != unit["file"]:
             kept.append(flag)
+    if any(flag.endswith("torch/csrc/api/include") for flag in kept):
+        kept += ["-include", str(ROOT / "cmake" / "torch_with_clang.h")]
     return kept + EXTRA
 
 

@@ -5,9 +5,9 @@
 namespace nibble {
 
 std::span<const Command> commands() {
-  static constexpr std::array kList{kPlanCommand,     kInspectCommand, kVerifyCommand,
-                                    kQuantizeCommand, kCertifyCommand, kTokenizeCommand,
-                                    kGenerateCommand, kBenchCommand,   kKernelsCommand};
+  static constexpr std::array kList{kPlanCommand,    kInspectCommand, kVerifyCommand,   kQuantizeCommand,
+                                    kCertifyCommand, kTrainCommand,   kTokenizeCommand, kGenerateCommand,
+                                    kBenchCommand,   kKernelsCommand};
   return kList;
 }
 

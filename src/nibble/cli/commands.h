@@ -10,6 +10,7 @@ std::function<int()> setup_inspect(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_verify(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_quantize(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_certify(CLI::App& app, CommonOptions& common);
+std::function<int()> setup_train(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_tokenize(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_generate(CLI::App& app, CommonOptions& common);
 std::function<int()> setup_kernels(CLI::App& app, CommonOptions& common);
@@ -25,6 +26,8 @@ inline constexpr Command kQuantizeCommand{"quantize", "round to nearest, or cast
                                           setup_quantize};
 inline constexpr Command kCertifyCommand{"certify", "how long a candidate's answers stay the reference's",
                                          setup_certify};
+inline constexpr Command kTrainCommand{"train", "train with weights rounded at every step, so that four bits cost less",
+                                       setup_train};
 inline constexpr Command kTokenizeCommand{"tokenize", "text to token ids and back, with the model's own tokenizer",
                                           setup_tokenize};
 inline constexpr Command kGenerateCommand{"generate", "run a model: prompt in, text out", setup_generate};

@@ -169,13 +169,12 @@ struct StraightThrough : torch::autograd::Function<StraightThrough> {
 
 FakeQuant fake_quant_named(std::string_view format, std::string_view rule) {
   FakeQuant how;
-  how.format = parse_format(format);
+  how.format = parse_writable_format(format);
   if (!rule.empty()) {
     how.rule = parse_rule(rule, how.format);
   } else if (!how.format.is_dense()) {
     how.rule = default_rule(how.format);
   }
-  static_cast<void>(FakeQuantizer({.format = how.format, .rule = how.rule}));  // throws for formats that are only read
   return how;
 }
 

@@ -28,7 +28,8 @@ struct FakeQuant {
   SecondLevel second_level = SecondLevel::kNone;
 };
 
-// By names as on the command line; an empty rule is the format's own. Error with the names that there are.
+// By names as on the command line; an empty rule is the format's own. Error with the names that there are, for formats
+// that cannot be written too: nobody could store what was trained.
 FakeQuant fake_quant_named(std::string_view format, std::string_view rule = "");
 
 // `name` is for messages.
