@@ -5,6 +5,17 @@
 # whole CUDA toolkit where only its libraries are needed.
 set(NIBBLE_TORCH "" CACHE PATH "libtorch to train with (a folder with include/ and lib/); empty: the system's")
 
+# Wheels carry headers of libraries that they were built with, fmt's among them: of another version than the library that
+# the program links. A folder of links names torch's own headers alone.
+function(nibble_torch_headers FOLDER INCLUDE)
+  foreach(name IN ITEMS torch ATen c10 caffe2)
+    if(EXISTS ${INCLUDE}/${name})
+      file(MAKE_DIRECTORY ${FOLDER})
+      file(CREATE_LINK ${INCLUDE}/${name} ${FOLDER}/${name} SYMBOLIC)
+    endif()
+  endforeach()
+endfunction()
+
 function(nibble_find_torch)
   set(hints)
   if(NIBBLE_TORCH)
@@ -28,9 +39,13 @@ function(nibble_find_torch)
   endforeach()
   add_library(nibble_torch INTERFACE)
   target_link_libraries(nibble_torch INTERFACE -Wl,--push-state,--no-as-needed ${libraries} -Wl,--pop-state)
+  set(include ${NIBBLE_TORCH_INCLUDE})
+  if(NIBBLE_TORCH)
+    set(include ${CMAKE_BINARY_DIR}/torch_headers)
+    nibble_torch_headers(${include} ${NIBBLE_TORCH_INCLUDE})
+  endif()
   # SYSTEM: their headers do not pass our warnings.
-  target_include_directories(nibble_torch SYSTEM INTERFACE ${NIBBLE_TORCH_INCLUDE}
-                             ${NIBBLE_TORCH_INCLUDE}/torch/csrc/api/include)
+  target_include_directories(nibble_torch SYSTEM INTERFACE ${include} ${include}/torch/csrc/api/include)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(nibble_torch INTERFACE
                            "SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/torch_with_clang.h")

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nibble/base/rng.h"
+#include "nibble/train/experiments/table_walk_rows.h"
 #include "nibble/train/threads.h"
 
 namespace nibble {
@@ -94,10 +95,7 @@ void TableWalkStep::first_layer(const TableWalkTensors& net) {
   train_pool().run(partial_b_.size(), [&](uint64_t piece) {
     const auto first = static_cast<int64_t>(piece) * kPieceOfA, last = std::min(first + kPieceOfA, symbols);
     for (int64_t row = first * symbols; row < last * symbols; ++row) {
-      const float* from_a = of_a + row / symbols * count;
-      const float* from_b = of_b + row % symbols * count;
-      float* out = hidden + row * count;
-      for (int64_t i = 0; i < count; ++i) out[i] = std::max(from_a[i] + from_b[i], 0.0f);
+      add_and_cut(of_a + row / symbols * count, of_b + row % symbols * count, count, hidden + row * count);
     }
   });
 }
@@ -143,15 +141,8 @@ void TableWalkStep::backward_relu() {
     auto* partial = partial_b_[piece].data_ptr<float>();
     std::fill_n(partial, symbols * count, 0.0f);
     for (int64_t row = first * symbols; row < last * symbols; ++row) {
-      const float* kept = hidden + row * count;
-      const float* from = d_hidden + row * count;
-      float* to_a = d_of_a + row / symbols * count;
-      float* to_b = partial + row % symbols * count;
-      for (int64_t i = 0; i < count; ++i) {
-        const float gradient = kept[i] > 0 ? from[i] : 0.0f;
-        to_a[i] += gradient;
-        to_b[i] += gradient;
-      }
+      add_uncut(hidden + row * count, d_hidden + row * count, count, d_of_a + row / symbols * count,
+                partial + row % symbols * count);
     }
   });
   d_of_b_.zero_();
