@@ -18,7 +18,7 @@ configure: setup
 	@cmake --preset release --log-level=WARNING >/dev/null
 
 build: configure
-	cmake --build build/release --target nibble -j $(JOBS)
+	cmake --build build/release --target nibble nibble_train_library -j $(JOBS)
 
 all: configure
 	cmake --build build/release -j $(JOBS)
