@@ -27,7 +27,7 @@ TEST(FragmentWords, pairs_are_the_values_at_every_place) {
   RngForTest rng{1};
   for (uint32_t trial = 0; trial < 2000; ++trial) {
     uint8_t codes[8];
-    for (uint32_t i = 0; i < 8; ++i) codes[i] = static_cast<uint8_t>(rng.next_u32() & 15U);
+    for (uint8_t& code : codes) code = static_cast<uint8_t>(rng.next_u32() & 15U);
     codes[trial % 8] = static_cast<uint8_t>(trial / 8 % 16);
     uint32_t floats[4], integers[4];
     e2m1_word_to_pairs(e2m1_codes_to_word(codes), floats);

@@ -51,7 +51,7 @@ NIBBLE_HD constexpr void int4_word_to_pairs(uint32_t word, uint32_t pairs[4]) {
 // The inverse maps, for the host: eight codes to a word and back.
 constexpr uint32_t int4_codes_to_word(const uint8_t codes[8]) {
   uint32_t word = 0;
-  for (uint32_t i = 0; i < 4; ++i) {
+  for (uint64_t i = 0; i < 4; ++i) {
     word |= static_cast<uint32_t>(codes[2 * i] & 15u) << (4 * i);
     word |= static_cast<uint32_t>(codes[2 * i + 1] & 15u) << (4 * i + 16);
   }
@@ -59,7 +59,7 @@ constexpr uint32_t int4_codes_to_word(const uint8_t codes[8]) {
 }
 
 constexpr void int4_word_to_codes(uint32_t word, uint8_t codes[8]) {
-  for (uint32_t i = 0; i < 4; ++i) {
+  for (uint64_t i = 0; i < 4; ++i) {
     codes[2 * i] = static_cast<uint8_t>((word >> (4 * i)) & 15u);
     codes[2 * i + 1] = static_cast<uint8_t>((word >> (4 * i + 16)) & 15u);
   }
