@@ -1,10 +1,11 @@
-# nibble_module(NAME [HOT_LOOPS] [DEPENDS module…] [LIBS library…] [PRECOMPILE header…])
+# nibble_module(NAME [HOT_LOOPS] [ONE_TEST] [DEPENDS module…] [LIBS library…] [PRECOMPILE header…])
 #
 # One static library per folder of src/nibble, from the .cc files in it and below. `*_test.cc` beside a source becomes
 # part of the module's one test program; `*_avx2.cc`, `*_avx512.cc` … are compiled for that instruction set (and only
 # those: everything else must run on any x86-64). `main.cc` and `shared_object.cc` are left to whoever links them. The
 # target NAME_tests builds the test program, whether or not there is one yet. HOT_LOOPS: the module's time goes into its
-# own loops, so a release build optimizes them further. PRECOMPILE: headers of LIBS that cost as much, as in <a/b.h>.
+# own loops, so a release build optimizes them further. ONE_TEST: one process for all cases, for programs that take longer
+# to start than to test. PRECOMPILE: headers of LIBS that cost as much as those below, as in <a/b.h>.
 #
 # GoogleTest and nlohmann-json are half of the compile time: their headers are compiled once a module. Sources include
 # what they use all the same; the header checks and clang-tidy hold them to it.
@@ -33,7 +34,7 @@ function(nibble_set_isa FILES)
 endfunction()
 
 function(nibble_module NAME)
-  cmake_parse_arguments(ARG "HOT_LOOPS" "" "DEPENDS;LIBS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "HOT_LOOPS;ONE_TEST" "" "DEPENDS;LIBS;PRECOMPILE" ${ARGN})
   file(GLOB_RECURSE all CONFIGURE_DEPENDS *.cc)
   set(sources ${all})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -57,7 +58,7 @@ function(nibble_module NAME)
     target_link_libraries(nibble_${NAME} INTERFACE nibble_flags ${deps})
   endif()
   if(NIBBLE_TESTS)
-    nibble_module_tests(${NAME} "${tests}" "${ARG_LIBS}" "${ARG_PRECOMPILE}")
+    nibble_module_tests(${NAME} "${tests}" "${ARG_LIBS}" "${ARG_PRECOMPILE}" "${ARG_ONE_TEST}")
   endif()
   nibble_check_headers(${NAME} "${ARG_LIBS}")
 endfunction()
@@ -76,7 +77,7 @@ function(nibble_precompile_test TARGET)
   target_precompile_headers(${TARGET} REUSE_FROM nibble_test_headers)
 endfunction()
 
-function(nibble_module_tests NAME TESTS LIBS PRECOMPILE)
+function(nibble_module_tests NAME TESTS LIBS PRECOMPILE ONE_TEST)
   add_custom_target(${NAME}_tests)
   if(NOT TESTS)
     return()
@@ -90,8 +91,8 @@ function(nibble_module_tests NAME TESTS LIBS PRECOMPILE)
   elseif(NIBBLE_PRECOMPILE)
     nibble_precompile_test(${NAME}_test)
   endif()
-  if(NIBBLE_SANITIZE)
-    # One process for all cases: starting a sanitized program a thousand times costs more than the tests.
+  if(NIBBLE_SANITIZE OR ONE_TEST)
+    # Starting a sanitized program a thousand times costs more than the tests.
     add_test(NAME ${NAME} COMMAND ${NAME}_test --gtest_brief=1)
     set_tests_properties(${NAME} PROPERTIES LABELS ${NAME} TIMEOUT 1200 ENVIRONMENT NIBBLE_TUNING=none)
   else()
