@@ -100,10 +100,11 @@ TEST(FragmentPack, size_is_that_of_the_stored_arrays) {
 TEST(FragmentPack, codes_and_scales_lie_where_the_header_says) {
   RngForTest rng{3};
   const Packed packed("mxfp4", 32, 96, FragmentRowOrder::kPlain, &rng);
-  // Row 16 + 9 = row tile 1, g = 1, upper; columns 40..47 = block 0, second 32, t = 1: word 3 of lane 5.
+  // Row 16 + 9 = row tile 1, g = 1, upper; columns 40..47 = block 0, second 32, t = 1: word 3 of lane 5, byte 5 * 16 +
+  // 3 * 4.
   uint32_t word = 0;
   const uint64_t row_tile = 48 * 16 + 3 * 16;
-  std::memcpy(&word, packed.bytes.data() + row_tile + 5 * 16 + 3 * 4, 4);
+  std::memcpy(&word, packed.bytes.data() + row_tile + 92, 4);
   uint8_t codes[8];
   e2m1_word_to_codes(word, codes);
   for (uint64_t i = 0; i < 8; ++i) {
