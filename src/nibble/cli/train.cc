@@ -8,12 +8,14 @@
 #include "nibble/base/log.h"
 #include "nibble/base/status_line.h"
 #include "nibble/cli/commands.h"
+#include "nibble/cli/train_config.h"
 #include "nibble/cli/train_library.h"
 
 namespace nibble {
 namespace {
 
 struct TrainArgs {
+  TrainConfigArgs config;
   std::optional<std::string> experiment;
   // Of experiments.
   uint64_t seeds = 3, first_seed = 0;
@@ -22,8 +24,15 @@ struct TrainArgs {
 };
 
 Json request_of(const TrainArgs& args) {
-  if (!args.experiment)
-    throw UsageError(Error("nothing to train").way_out("name an experiment: --experiment table-walk"));
+  if (args.experiment && args.config.given()) {
+    throw UsageError(Error("an experiment has its own configuration").way_out("leave the other or --experiment out"));
+  }
+  if (args.config.given()) return train_config_request(args.config);
+  if (!args.experiment) {
+    throw UsageError(Error("nothing to train")
+                         .way_out("give a CONFIG.json, or --recipe NAME")
+                         .way_out("name an experiment: --experiment table-walk"));
+  }
   Json request = {{"kind", *args.experiment}, {"seeds", args.seeds}, {"first_seed", args.first_seed}};
   if (args.full_steps) request["full_steps"] = *args.full_steps;
   if (args.qat_steps) request["qat_steps"] = *args.qat_steps;
@@ -55,6 +64,7 @@ int run_train(const TrainArgs& args, const CommonOptions& common) {
 
 std::function<int()> setup_train(CLI::App& app, CommonOptions& common) {
   auto args = std::make_shared<TrainArgs>();
+  add_train_config_options(app, &args->config);
   app.add_option("--experiment", args->experiment, "a published experiment, from nothing: table-walk")
       ->check(CLI::IsMember({"table-walk"}))
       ->type_name("NAME");
@@ -73,7 +83,9 @@ std::function<int()> setup_train(CLI::App& app, CommonOptions& common) {
   app.add_option("--qat-steps", args->qat_steps, "steps with fake quantization")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
       ->type_name("N");
-  app.footer("Example:\n  nibble train --experiment table-walk --seeds 5");
+  app.footer(
+      "Examples:\n  nibble train --recipe chain-moe --out runs/chain-moe\n  nibble train --experiment table-walk "
+      "--seeds 5");
   return [args, &common] { return run_train(*args, common); };
 }
 

@@ -1,7 +1,7 @@
 // The list of what the library can be asked for. Rows and nothing else.
 #include "nibble/train/kind.h"
 
-#define NIBBLE_TRAIN_KINDS(ROW) ROW(kTableWalkKind)
+#define NIBBLE_TRAIN_KINDS(ROW) ROW(kTableWalkKind) ROW(kConfigKind) ROW(kRecipesKind)
 
 namespace nibble {
 
