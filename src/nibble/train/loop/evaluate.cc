@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "nibble/base/strings.h"
@@ -31,15 +32,21 @@ TaskScore evaluate_chains(const Path& path, const std::string& task_text, const 
 }
 
 Comparison compare(const Evaluation& baseline, const Evaluation& trained) {
-  if (baseline.chains && trained.chains) {
-    const TaskScore &before = *baseline.chains, &after = *trained.chains;
-    const bool equal = after.mean_run == before.mean_run;
-    const bool worse = equal ? after.single_step < before.single_step : after.mean_run < before.mean_run;
-    return {worse, fmt::format("mean correct run {:.1f} against {:.1f}, single step {:.3f} % against {:.3f} %",
-                               after.mean_run, before.mean_run, 100 * after.single_step, 100 * before.single_step)};
+  Comparison comparison;
+  if (baseline.loss && trained.loss) {
+    comparison.worse = !(*trained.loss <= *baseline.loss);
+    comparison.why = fmt::format("loss {:.5f} against {:.5f}", *trained.loss, *baseline.loss);
   }
-  if (!baseline.loss || !trained.loss) return {false, "nothing to compare"};
-  return {!(*trained.loss <= *baseline.loss), fmt::format("loss {:.5f} against {:.5f}", *trained.loss, *baseline.loss)};
+  if (!baseline.chains || !trained.chains) return comparison;
+  const TaskScore &before = *baseline.chains, &after = *trained.chains;
+  const double error = std::hypot(before.standard_error, after.standard_error);
+  comparison.worse = comparison.worse || after.single_step + 2 * error < before.single_step;
+  comparison.why += fmt::format(
+      "{}single step {:.3f} % against {:.3f} % (error of the difference {:.3f} %), mean run "
+      "{:.1f} against {:.1f}",
+      comparison.why.empty() ? "" : ", ", 100 * after.single_step, 100 * before.single_step, 100 * error,
+      after.mean_run, before.mean_run);
+  return comparison;
 }
 
 Json evaluation_json(const Evaluation& evaluation) {

@@ -21,8 +21,9 @@ struct Evaluation {
 // certify's defaults too.
 TaskScore evaluate_chains(const Path& model, const std::string& task, const EvaluateConfig& evaluate, int threads);
 
-// Is `trained` worse than `baseline`? By the mean correct run where there are chains, and where that is equal by single
-// steps; else by the loss. `why` says it with the numbers.
+// Is `trained` worse than `baseline`? By the loss on held-out sequences, which asks for everything that the data holds;
+// or, of chains, by single steps beyond twice the error of their difference. Not by whole chains: a walk soon runs in a
+// circle, and those rest on few contexts. `why` says it with the numbers.
 struct Comparison {
   bool worse = false;
   std::string why;
