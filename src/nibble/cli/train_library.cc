@@ -2,8 +2,8 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -65,7 +65,7 @@ Error error_of(const Json& answer) {
 }  // namespace
 
 std::vector<Path> train_library_places() {
-  if (const char* named = ::getenv(kVariable); named != nullptr && *named != '\0') return {Path(named)};
+  if (const char* named = std::getenv(kVariable); named != nullptr && *named != '\0') return {Path(named)};
   std::error_code error;
   const Path program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return {};

@@ -34,20 +34,21 @@ int64_t TableWalkShape::parameters() const {
   return symbols * embedding + hidden * (2 * embedding + 1) + symbols * (hidden + 1);
 }
 
-TableWalkTensors::TableWalkTensors(const TableWalkShape& of) : shape(of), all(torch::zeros({of.parameters()})) {
+TableWalkTensors::TableWalkTensors(const TableWalkShape& net_shape)
+    : shape(net_shape), all(torch::zeros({net_shape.parameters()})) {
   int64_t used = 0;
-  const auto take = [&](std::vector<int64_t> sizes) {
+  const auto take = [&](const std::vector<int64_t>& sizes) {
     int64_t count = 1;
     for (const int64_t size : sizes) count *= size;
     torch::Tensor view = all.narrow(0, used, count).view(sizes);
     used += count;
     return view;
   };
-  embedding = take({of.symbols, of.embedding});
-  w1 = take({of.hidden, 2 * of.embedding});
-  c1 = take({of.hidden});
-  w2 = take({of.symbols, of.hidden});
-  c2 = take({of.symbols});
+  embedding = take({net_shape.symbols, net_shape.embedding});
+  w1 = take({net_shape.hidden, 2 * net_shape.embedding});
+  c1 = take({net_shape.hidden});
+  w2 = take({net_shape.symbols, net_shape.hidden});
+  c2 = take({net_shape.symbols});
 }
 
 TableWalkTensors TableWalkTensors::clone() const {

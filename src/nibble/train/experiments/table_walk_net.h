@@ -32,7 +32,7 @@ struct TableWalkShape {
 
 // Views of one run of floats, parameters or their gradients.
 struct TableWalkTensors {
-  explicit TableWalkTensors(const TableWalkShape& shape);
+  explicit TableWalkTensors(const TableWalkShape& net_shape);
   TableWalkTensors clone() const;
 
   TableWalkShape shape;
