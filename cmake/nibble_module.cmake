@@ -96,7 +96,7 @@ function(nibble_module_tests NAME TESTS LIBS PRECOMPILE ONE_TEST)
     add_test(NAME ${NAME} COMMAND ${NAME}_test --gtest_brief=1)
     set_tests_properties(${NAME} PROPERTIES LABELS ${NAME} TIMEOUT 1200 ENVIRONMENT NIBBLE_TUNING=none)
   else()
-    gtest_discover_tests(${NAME}_test TEST_PREFIX ${NAME}. DISCOVERY_MODE PRE_TEST
+    gtest_discover_tests(${NAME}_test TEST_PREFIX ${NAME}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                          PROPERTIES LABELS ${NAME} TIMEOUT 300 ENVIRONMENT NIBBLE_TUNING=none)
   endif()
 endfunction()

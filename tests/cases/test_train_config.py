@@ -43,6 +43,22 @@ class TrainConfig(CaseTest):
         self.assertEqual(events.count("step"), 6)
         self.assertIn("<svg", (self.dir / "second" / "loss.svg").read_text())
 
+    def test_reinforcement_draws_from_what_is_served(self):
+        self.done("train", self.config("first", {}), "--out", self.dir / "first")
+        change = {key: value for key, value in BASE.items() if key != "model"}
+        change |= {"source": "first/dense", "quantization": {"format": "mxfp4"}, "objective": "reinforce", "steps": 2,
+                   "reinforce": {"groups": 2, "group": 3, "length": 6}}
+        path = self.dir / "reinforce.json"
+        path.write_text(json.dumps(change))
+        self.done("train", path, "--out", self.dir / "second", "--allow-worse")
+        events = [json.loads(line) for line in (self.dir / "second" / "log.jsonl").read_text().splitlines()]
+        steps = [event for event in events if event["event"] == "step"]
+        self.assertEqual(len(steps), 2)
+        for step in steps:
+            self.assertEqual(round(step["reward"] * 36, 6) % 1, 0)  # of 36 choices
+            self.assertLess(step["log_prob_largest_gap"], 1e-4)
+        self.assertFalse((self.dir / "second" / "drawn").exists())
+
     def test_refusals(self):
         out = ("--out", self.dir / "out")
         self.refused("train", self.config("a", {"learning_rat": 1}), *out, says=["learning_rat", "learning_rate"])
