@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::thrown_error;
 
-torch::Tensor random_weights(std::vector<int64_t> sizes, uint64_t seed) {
+torch::Tensor random_weights(const std::vector<int64_t>& sizes, uint64_t seed) {
   torch::Tensor tensor = torch::empty(sizes);
   auto* values = tensor.data_ptr<float>();
   for (int64_t i = 0; i < tensor.numel(); ++i)

@@ -14,6 +14,7 @@ constexpr TableWalkShape kShape{.symbols = 20, .embedding = 16, .hidden = 64};
 
 std::vector<int64_t> random_labels(const TableWalkShape& shape, uint64_t seed) {
   std::vector<int64_t> labels;
+  labels.reserve(static_cast<size_t>(shape.contexts()));
   for (int64_t i = 0; i < shape.contexts(); ++i) {
     labels.push_back(
         static_cast<int64_t>(random_bits(seed, static_cast<uint64_t>(i)) % static_cast<uint64_t>(shape.symbols)));

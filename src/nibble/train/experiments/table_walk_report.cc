@@ -55,7 +55,7 @@ std::string spread(const std::vector<TableWalkOutcome>& outcomes, const Value& v
   values.reserve(outcomes.size());
   for (const TableWalkOutcome& outcome : outcomes) values.push_back(unit * value(outcome));
   std::ranges::sort(values);
-  const std::string median = fmt::format("{:.{}f}", values[(values.size() - 1) / 2], digits);
+  std::string median = fmt::format("{:.{}f}", values[(values.size() - 1) / 2], digits);
   if (values.size() == 1) return median;
   return fmt::format("{} ({:.{}f} to {:.{}f})", median, values.front(), digits, values.back(), digits);
 }
