@@ -76,6 +76,9 @@ std::vector<Path> train_library_places() {
 TrainLibrary::TrainLibrary(Path path, void* handle) : path_(std::move(path)), handle_(handle) {}
 
 TrainLibrary TrainLibrary::open() {
+  // Read by libgomp when libtorch loads it. Its threads would spin after each loop for as long as a BLAS product takes,
+  // on the cores that the BLAS's threads and ours want: two threads were half as fast as one. Anyone may say otherwise.
+  static_cast<void>(::setenv("OMP_WAIT_POLICY", "passive", 0));
   std::string places;
   for (const Path& path : train_library_places()) {
     places += (places.empty() ? "" : ", ") + path.string();
