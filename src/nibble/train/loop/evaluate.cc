@@ -18,9 +18,10 @@ constexpr std::string_view kScheme = "w4a16";
 
 }  // namespace
 
-TaskScore evaluate_chains(const Path& path, const std::string& task_text, const EvaluateConfig& evaluate, int threads) {
+TaskScore evaluate_chains(const Path& model, const std::string& task_text, const EvaluateConfig& evaluate,
+                          int threads) {
   const std::unique_ptr<Task> task = make_task(task_text, kChainSeed);
-  const OpenedModel opened = open_model(path.string(), threads);
+  const OpenedModel opened = open_model(model.string(), threads);
   EngineOptions options;
   options.arithmetic = arithmetics_of_scheme(kScheme);
   ThreadPool pool(threads);

@@ -19,7 +19,7 @@ struct Evaluation {
 
 // Free-running chains of a task, the chains that `certify --task` has by default. The engine's scheme and cache are
 // certify's defaults too.
-TaskScore evaluate_chains(const Path& model, const std::string& task, const EvaluateConfig& evaluate, int threads);
+TaskScore evaluate_chains(const Path& model, const std::string& task_text, const EvaluateConfig& evaluate, int threads);
 
 // Is `trained` worse than `baseline`? By the loss on held-out sequences, which asks for everything that the data holds;
 // or, of chains, by single steps beyond twice the error of their difference. Not by whole chains: a walk soon runs in a

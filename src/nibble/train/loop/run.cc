@@ -192,7 +192,7 @@ class TrainingRun {
 
   // The pulled weights at OUT/name, and beside them the packed ones if there are any: the folder that would be served.
   Path export_to(const std::string& name) const {
-    const Path dense = request_.out / name;
+    Path dense = request_.out / name;
     export_dense(dense, begin_.config, begin_.companions, *begin_.tensors);
     if (rounding() == nullptr) return dense;
     export_packed(dense, request_.out / (name + "-packed"), *begin_.tensors, *rounding(), request_.threads);

@@ -36,6 +36,7 @@ TEST(TrainLog, a_resumed_run_takes_out_what_lies_behind_its_state) {
 
 TEST(LossCurve, has_a_point_for_each_of_few_steps_and_the_mean_of_many) {
   std::vector<TrainLog::Point> few;
+  few.reserve(5);
   for (uint64_t step = 0; step < 5; ++step) few.push_back({step, 5.0 - static_cast<double>(step)});
   const std::string svg = loss_curve("a <name>", few);
   EXPECT_NE(svg.find("xmlns=\"http://www.w3.org/2000/svg\""), std::string::npos);
@@ -43,6 +44,7 @@ TEST(LossCurve, has_a_point_for_each_of_few_steps_and_the_mean_of_many) {
   EXPECT_NE(svg.find("step 5: 1"), std::string::npos);
   EXPECT_EQ(svg.find("<name>"), std::string::npos);  // escaped
   std::vector<TrainLog::Point> many;
+  many.reserve(3000);
   for (uint64_t step = 0; step < 3000; ++step) many.push_back({step, step % 2 == 0 ? 1.0 : 3.0});
   size_t tips = 0;
   const std::string long_svg = loss_curve("run", many);

@@ -46,7 +46,7 @@ Tensor floats_tensor(const std::vector<float>& values) {
   return tensor;
 }
 
-void fill(Tensor tensor, const std::vector<float>& values) {
+void fill(const Tensor& tensor, const std::vector<float>& values) {
   const at::NoGradGuard no_grad;
   NIBBLE_CHECK(static_cast<size_t>(tensor.numel()) == values.size());
   tensor.copy_(floats_tensor(values).view(tensor.sizes()));
