@@ -4,7 +4,7 @@
 #   make test    everything that has to hold before a change goes in (20 to 30 minutes on two cores, from nothing)
 #   make check   everything there is: all sanitizers, clang-tidy over the tree, long fuzzing, the field's own libraries
 #   make bench   speed and memory against what this machine can do, and against other quantizers (bench/README.md)
-#   make build   build/release/nibble
+#   make build   build/release/nibble, and beside it the library that `nibble train` opens
 JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir build/release --output-on-failure
 

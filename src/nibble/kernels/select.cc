@@ -23,6 +23,18 @@ std::string why_not(const Kernel& kernel, const WeightLayout& layout, Activation
   return kernel.panel(layout) == nullptr ? kernel.obstacle(layout) : "";
 }
 
+// Which could run, in the list's order; none is chosen yet.
+std::vector<Candidate> judged(const WeightLayout& layout, ActivationKind activations) {
+  std::vector<Candidate> all;
+  all.reserve(kernels().size());
+  for (const Kernel* kernel : kernels()) {
+    std::string reason = why_not(*kernel, layout, activations);
+    const Verdict verdict = reason.empty() ? Verdict::kOk : Verdict::kNo;
+    all.push_back({kernel, verdict, std::move(reason)});
+  }
+  return all;
+}
+
 // Of those that can run: the one asked for, the one measured, or the one of most multiply-adds a cycle.
 Candidate* chosen_of(std::vector<Candidate>* all, std::string_view forced, const TuningRow* measured) {
   Candidate* chosen = nullptr;
@@ -82,13 +94,7 @@ ActivationKind activations_of(const WeightLayout& layout, ActivationKind of_inte
 
 std::vector<Candidate> candidates(const WeightLayout& layout, ActivationKind activations, std::string_view forced,
                                   uint64_t tokens, const TuningTable& table) {
-  std::vector<Candidate> all;
-  all.reserve(kernels().size());
-  for (const Kernel* kernel : kernels()) {
-    std::string reason = why_not(*kernel, layout, activations);
-    const Verdict verdict = reason.empty() ? Verdict::kOk : Verdict::kNo;
-    all.push_back({kernel, verdict, std::move(reason)});
-  }
+  std::vector<Candidate> all = judged(layout, activations);
   const TuningRow* measured = table.find(layout_kind(layout), activations, tokens);
   if (Candidate* chosen = chosen_of(&all, forced, measured); chosen != nullptr) {
     chosen->verdict = Verdict::kChosen;
@@ -111,10 +117,7 @@ const Kernel& choose_kernel(const WeightLayout& layout, ActivationKind activatio
 
 const KernelChoice& choose_kernels(const WeightLayout& layout, ActivationKind activations, std::string_view forced,
                                    const TuningTable& table) {
-  std::vector<Candidate> all = candidates(layout, activations, forced, 1, table);
-  for (Candidate& candidate : all) {
-    if (candidate.verdict == Verdict::kChosen) candidate.verdict = Verdict::kOk;
-  }
+  std::vector<Candidate> all = judged(layout, activations);
   const std::string kind = layout_kind(layout);
   KernelChoice choice;
   for (uint64_t i = 0; i < kTokenClasses; ++i) {

@@ -6,7 +6,6 @@
 // user's cache. Rows for another processor, or for kernels that this program or processor does not have, are left out.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -33,10 +33,9 @@ const Json* StrictObject::find(std::string_view key) {
   return json_member(*json_, std::string(key));
 }
 
-std::optional<uint64_t> StrictObject::count(std::string_view key, uint64_t low, uint64_t high) {
-  if (find(key) == nullptr) return std::nullopt;
-  const auto value = json_uint(*json_, std::string(key), file_name_);
-  if (value && *value >= low && *value <= high) return value;
+template <typename T>
+T StrictObject::within(std::string_view key, std::optional<T> value, T low, T high) const {
+  if (value && *value >= low && *value <= high) return *value;
   throw std::move(error("a number is out of range", key)
                       .value("found", value.value_or(0))
                       .value("least", low)
@@ -44,15 +43,14 @@ std::optional<uint64_t> StrictObject::count(std::string_view key, uint64_t low, 
                       .way_out("choose one within"));
 }
 
+std::optional<uint64_t> StrictObject::count(std::string_view key, uint64_t low, uint64_t high) {
+  if (find(key) == nullptr) return std::nullopt;
+  return within(key, json_uint(*json_, std::string(key), file_name_), low, high);
+}
+
 std::optional<double> StrictObject::number(std::string_view key, double low, double high) {
   if (find(key) == nullptr) return std::nullopt;
-  const auto value = json_double(*json_, std::string(key), file_name_);
-  if (value && *value >= low && *value <= high) return value;
-  throw std::move(error("a number is out of range", key)
-                      .value("found", value.value_or(0))
-                      .value("least", low)
-                      .value("most", high)
-                      .way_out("choose one within"));
+  return within(key, json_double(*json_, std::string(key), file_name_), low, high);
 }
 
 std::optional<bool> StrictObject::flag(std::string_view key) {

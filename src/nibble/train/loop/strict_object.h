@@ -37,6 +37,9 @@ class StrictObject {
  private:
   const Json* find(std::string_view key);
   std::string path(std::string_view key) const;
+  // The value, which has to be there and within both ends.
+  template <typename T>
+  T within(std::string_view key, std::optional<T> value, T low, T high) const;
 
   const Json* json_;
   std::string file_name_, where_;

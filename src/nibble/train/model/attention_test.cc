@@ -8,26 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "nibble/base/rng.h"
+#include "nibble/train/model/random_tensor_for_test.h"
 
 namespace nibble {
 namespace {
 
+using testing::random_tensor;
 using torch::Tensor;
 
 struct Case {
   int64_t batch, tokens, heads, groups, width, value_width, window;
   bool sinks;
 };
-
-Tensor random_tensor(uint64_t seed, const std::vector<int64_t>& shape) {
-  Tensor tensor = torch::empty(shape, torch::kFloat32);
-  float* data = tensor.data_ptr<float>();
-  for (int64_t i = 0; i < tensor.numel(); ++i) {
-    data[i] = static_cast<float>(random_normal(seed, static_cast<uint64_t>(i)));
-  }
-  return tensor.set_requires_grad(true);
-}
 
 struct Passes {
   Tensor q, k, v, sinks, weights;

@@ -6,23 +6,15 @@
 #include <cmath>
 #include <vector>
 
-#include "nibble/base/rng.h"
 #include "nibble/train/model/elementwise.h"
 #include "nibble/train/model/experts.h"
+#include "nibble/train/model/random_tensor_for_test.h"
 
 namespace nibble {
 namespace {
 
+using testing::random_tensor;
 using torch::Tensor;
-
-Tensor random_tensor(uint64_t seed, const std::vector<int64_t>& shape) {
-  Tensor tensor = torch::empty(shape, torch::kFloat32);
-  float* data = tensor.data_ptr<float>();
-  for (int64_t i = 0; i < tensor.numel(); ++i) {
-    data[i] = static_cast<float>(random_normal(seed, static_cast<uint64_t>(i)));
-  }
-  return tensor.set_requires_grad(true);
-}
 
 // Values of both, and the gradients of a weighted sum.
 void expect_same(const Tensor& got, const Tensor& wanted, const std::vector<Tensor>& inputs, const char* what) {
